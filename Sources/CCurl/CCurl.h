@@ -1,0 +1,3 @@
+/* libcurl for Swift. */
+#pragma once
+#include <curl/curl.h>

@@ -1,0 +1,39 @@
+/*
+ * Linux calls that `import Glibc` does not show, since they stand behind _GNU_SOURCE or are macros.
+ * Each is declared here under its own name with a prefix, bound to the C library's symbol.
+ */
+#pragma once
+#include <stdint.h>
+
+/* openat2(2) has no wrapper in glibc 2.36: the structure and the system call are given here. */
+struct bucketfs_open_how {
+  uint64_t flags;
+  uint64_t mode;
+  uint64_t resolve;
+};
+#define BUCKETFS_RESOLVE_NO_MAGICLINKS 0x02
+#define BUCKETFS_RESOLVE_NO_SYMLINKS 0x04
+#define BUCKETFS_RESOLVE_BENEATH 0x08
+
+extern long bucketfs_syscall(long number, ...) __asm__("syscall");
+
+static inline int bucketfs_openat2(int directory, const char *path, struct bucketfs_open_how *how) {
+  return (int)bucketfs_syscall(437, directory, path, how, sizeof *how);
+}
+
+/* pthread_setname_np(3), syncfs(2), pipe2(2), gettid(2): hidden behind _GNU_SOURCE. */
+extern int bucketfs_setname(unsigned long thread, const char *name) __asm__("pthread_setname_np");
+extern int bucketfs_syncfs(int descriptor) __asm__("syncfs");
+extern int bucketfs_pipe2(int descriptors[2], int flags) __asm__("pipe2");
+extern int bucketfs_renameat2(int oldDirectory, const char *oldPath, int newDirectory,
+                              const char *newPath, unsigned int flags) __asm__("renameat2");
+extern int bucketfs_fallocate(int descriptor, int mode, long offset, long length)
+    __asm__("fallocate");
+
+/* getsockopt(SO_PEERCRED) needs struct ucred, which is hidden behind _GNU_SOURCE. */
+struct bucketfs_ucred {
+  int pid;
+  unsigned int uid;
+  unsigned int gid;
+};
+#define BUCKETFS_SO_PEERCRED 17

@@ -1,0 +1,3 @@
+/* GNU libmicrohttpd for Swift. */
+#pragma once
+#include <microhttpd.h>

@@ -1,0 +1,3 @@
+/* SQLite for Swift. */
+#pragma once
+#include <sqlite3.h>

@@ -1,0 +1,48 @@
+import CCrypto
+
+/// A message digest of OpenSSL (EVP_DigestInit_ex(3)), fed in pieces.
+package struct Digest: ~Copyable {
+  package enum Algorithm: Sendable {
+    case md5
+    case sha256
+  }
+
+  private let context: OpaquePointer
+
+  package init(_ algorithm: Algorithm) {
+    guard let context = EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
+    self.context = context
+    let ready =
+      switch algorithm {
+      case .md5: EVP_DigestInit_ex(context, EVP_md5(), nil)
+      case .sha256: EVP_DigestInit_ex(context, EVP_sha256(), nil)
+      }
+    precondition(ready == 1, "libcrypto has no such digest")
+  }
+
+  deinit {
+    EVP_MD_CTX_free(context)
+  }
+
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    _ = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+  }
+
+  /// The digest of all that was fed, in lower-case hexadecimal.
+  package consuming func finish() -> String {
+    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var length: UInt32 = 0
+    _ = EVP_DigestFinal_ex(context, &digest, &length)
+    return digest.prefix(Int(length)).map { byte in
+      let hex = String(byte, radix: 16)
+      return byte < 16 ? "0" + hex : hex
+    }.joined()
+  }
+
+  /// The digest of one piece, in lower-case hexadecimal.
+  package static func hex(_ algorithm: Algorithm, of bytes: [UInt8]) -> String {
+    var digest = Digest(algorithm)
+    bytes.withUnsafeBytes { digest.update($0) }
+    return digest.finish()
+  }
+}

@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+
+/// An open folder below which every path stays: openat2(2) with RESOLVE_BENEATH and no symlinks.
+///
+/// What a server sends can name a path here, but never one outside the folder.
+package struct Directory: ~Copyable, Sendable {
+  private let file: File
+
+  package var descriptor: CInt { file.descriptor }
+
+  package init(_ path: String) throws(Errno) {
+    file = try File(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  }
+
+  /// Opens a relative path without following symlinks or leaving the folder.
+  ///
+  /// - Throws: `Errno`; EXDEV when the path would leave the folder, ELOOP at a symlink.
+  package func open(_ path: ByteString, _ flags: CInt, mode: UInt32 = 0o600) throws(Errno) -> File {
+    var how = bucketfs_open_how(
+      flags: UInt64(UInt32(bitPattern: flags | O_CLOEXEC)),
+      mode: flags & O_CREAT != 0 ? UInt64(mode) : 0,
+      resolve: UInt64(
+        BUCKETFS_RESOLVE_BENEATH | BUCKETFS_RESOLVE_NO_SYMLINKS | BUCKETFS_RESOLVE_NO_MAGICLINKS))
+    let descriptor = descriptor
+    let opened = try path.withCString { (name) throws(Errno) in
+      try check { bucketfs_openat2(descriptor, name, &how) }
+    }
+    return File(owning: opened)
+  }
+
+  /// Makes every folder of a relative path that is missing, each with mode 0700.
+  package func makeFolders(_ path: ByteString) throws(Errno) {
+    var made = ByteString()
+    for segment in path.split(at: ByteString.slash) where !segment.isEmpty {
+      let parent = made
+      made = made.isEmpty ? segment : made + "/" + segment
+      let folder = try open(parent.isEmpty ? "." : parent, O_RDONLY | O_DIRECTORY)
+      do throws(Errno) {
+        try segment.withCString { (name) throws(Errno) in
+          _ = try check { mkdirat(folder.descriptor, name, 0o700) }
+        }
+      } catch {
+        if error != .exists { throw error }
+      }
+    }
+  }
+
+  /// Removes the name of a file; the folder that holds it is opened beneath this one first.
+  package func remove(_ path: ByteString) throws(Errno) {
+    let (parent, name) = Self.parts(of: path)
+    let folder = try open(parent, O_RDONLY | O_DIRECTORY)
+    try name.withCString { (name) throws(Errno) in
+      _ = try check { unlinkat(folder.descriptor, name, 0) }
+    }
+  }
+
+  /// Renames a file of one folder into a path of this one, over what is there.
+  package func take(_ name: ByteString, from source: borrowing Directory, as path: ByteString)
+    throws(Errno)
+  {
+    let (parent, last) = Self.parts(of: path)
+    let folder = try open(parent, O_RDONLY | O_DIRECTORY)
+    let (sourceParent, sourceLast) = Self.parts(of: name)
+    let sourceFolder = try source.open(sourceParent, O_RDONLY | O_DIRECTORY)
+    try sourceLast.withCString { (old) throws(Errno) in
+      try last.withCString { (new) throws(Errno) in
+        _ = try check { renameat(sourceFolder.descriptor, old, folder.descriptor, new) }
+      }
+    }
+  }
+
+  private static func parts(of path: ByteString) -> (parent: ByteString, name: ByteString) {
+    guard let cut = path.bytes.lastIndex(of: ByteString.slash) else { return (".", path) }
+    return (ByteString(path.bytes[..<cut]), ByteString(path.bytes[(cut + 1)...]))
+  }
+}
