@@ -9,6 +9,11 @@ package struct Directory: ~Copyable, Sendable {
 
   package var descriptor: CInt { file.descriptor }
 
+  /// Takes over an open folder.
+  package init(owning file: consuming File) {
+    self.file = file
+  }
+
   package init(_ path: String) throws(Errno) {
     file = try File(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   }

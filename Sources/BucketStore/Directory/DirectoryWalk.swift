@@ -1,0 +1,141 @@
+import Glibc
+import Platform
+
+/// Walks a bucket's directories in the order of the keys, for one page of a listing.
+struct DirectoryWalk: ~Copyable {
+  private let root: Directory
+  private let request: ListRequest
+  private let call: Call
+
+  init(root: borrowing Directory, request: ListRequest, call: Call) throws(Errno) {
+    self.root = try Directory(owning: root.open(request.bucket, O_RDONLY | O_DIRECTORY))
+    self.request = request
+    self.call = call
+  }
+
+  /// Adds what one folder holds, and what lies below it.
+  ///
+  /// - Parameters:
+  ///   - page: takes the entries, and says when it is full.
+  ///   - folder: the folder's prefix in the bucket, empty or ending in `/`.
+  /// - Throws: `Errno`; EINTR when the call was cancelled.
+  func collect(into page: inout DirectoryPage, below folder: ByteString) throws(Errno) {
+    let file = try root.open(folder.isEmpty ? "." : folder.dropLast(), O_RDONLY | O_DIRECTORY)
+    // A folder sorts as its prefix does: `a.txt` stands before `a/`, since `.` is below `/`.
+    let entries = try file.entries().sorted { $0.sortKey < $1.sortKey }
+    for entry in entries where !page.isFull {
+      if call.cancellation.isCancelled { throw .interrupted }
+      let key = folder + entry.sortKey
+      do throws(Errno) {
+        switch entry.kind {
+        case .file: if page.wants(key) { page.add(try file.facts(of: entry.name).info(key: key)) }
+        case .folder: try add(folder: key, to: &page)
+        }
+      } catch .noEntry {
+        // Removed since the folder was read.
+      }
+    }
+  }
+
+  private func add(folder: ByteString, to page: inout DirectoryPage) throws(Errno) {
+    guard page.mayHoldWanted(folder) else { return }
+    if request.delimited, folder.hasPrefix(request.prefix), folder != request.prefix {
+      if page.wants(folder), try holdsObject(folder) { page.add(folder: folder) }
+    } else {
+      try collect(into: &page, below: folder)
+    }
+  }
+
+  /// Whether any object lies below a folder: an empty directory has no key, so it is not listed.
+  private func holdsObject(_ folder: ByteString) throws(Errno) -> Bool {
+    let entries: [DirectoryEntry]
+    do throws(Errno) {
+      entries = try root.open(folder.dropLast(), O_RDONLY | O_DIRECTORY).entries()
+    } catch .noEntry {
+      return false
+    }
+    if entries.contains(where: { $0.kind == .file }) { return true }
+    for entry in entries where try holdsObject(folder + entry.sortKey) { return true }
+    return false
+  }
+}
+
+/// What fstat(2) tells of a file, in the store's terms.
+struct DirectoryFacts {
+  let size: Int64
+  let modified: Timestamp
+  let tag: String
+  /// Nil for what is neither: symlinks, sockets, devices.
+  let kind: DirectoryEntry.Kind?
+
+  init(_ status: stat) {
+    size = Int64(status.st_size)
+    modified = Timestamp(
+      seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
+    let changed = "\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
+    tag = "\"\(status.st_ino)-\(status.st_size)-\(changed)\""
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: kind = .file
+    case S_IFDIR: kind = .folder
+    default: kind = nil
+    }
+  }
+
+  func info(key: ByteString) -> ObjectInfo {
+    ObjectInfo(key: key, size: size, tag: tag, version: tag, modified: modified)
+  }
+}
+
+/// One name in a directory of the store.
+struct DirectoryEntry {
+  enum Kind {
+    case file
+    case folder
+  }
+
+  let name: ByteString
+  let kind: Kind
+
+  /// The name as it stands in a key: a folder's with its `/`.
+  var sortKey: ByteString { kind == .folder ? name + "/" : name }
+}
+
+extension File {
+  /// The files and folders of this open directory, in the order of readdir(3).
+  func entries() throws(Errno) -> [DirectoryEntry] {
+    let copy = try check { dup(descriptor) }
+    guard let stream = fdopendir(copy) else {
+      let error = Errno.last
+      close(copy)
+      throw error
+    }
+    defer { closedir(stream) }
+    // A duplicate shares its position with this descriptor, which may have been read before.
+    rewinddir(stream)
+    var entries: [DirectoryEntry] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
+      }
+      if name == "." || name == ".." { continue }
+      let kind: DirectoryEntry.Kind? =
+        switch Int(entry.pointee.d_type) {
+        case Int(DT_REG): .file
+        case Int(DT_DIR): .folder
+        case Int(DT_UNKNOWN): try facts(of: name).kind
+        default: nil
+        }
+      if let kind { entries.append(DirectoryEntry(name: name, kind: kind)) }
+    }
+    return entries
+  }
+
+  /// The facts of a name in this open directory; symlinks are not followed.
+  func facts(of name: ByteString) throws(Errno) -> DirectoryFacts {
+    try name.withCString { (name) throws(Errno) in
+      var result = stat()
+      try check { fstatat(descriptor, name, &result, AT_SYMLINK_NOFOLLOW) }
+      return DirectoryFacts(result)
+    }
+  }
+}
