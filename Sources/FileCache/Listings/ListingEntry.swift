@@ -1,0 +1,34 @@
+package import Platform
+
+/// One line of a listing: a file or folder by the name that people see.
+package struct ListingEntry: Sendable, Equatable {
+  package enum Kind: UInt8, Sendable {
+    case file = 0
+    case folder = 1
+    /// A bucket that the store does not list, yet answers for when asked by its name.
+    case unlistedBucket = 2
+  }
+
+  package var name: ByteString
+  package var kind: Kind
+  /// Bytes; nil for folders, and where the store does not know.
+  package var size: Int64?
+  package var tag: String?
+  /// When the object was last written; for a folder, when a change in it was last noticed.
+  package var modified: Timestamp?
+  package var contentType: String?
+
+  package init(
+    name: ByteString, kind: Kind, size: Int64? = nil, tag: String? = nil,
+    modified: Timestamp? = nil, contentType: String? = nil
+  ) {
+    self.name = name
+    self.kind = kind
+    self.size = size
+    self.tag = tag
+    self.modified = modified
+    self.contentType = contentType
+  }
+
+  package var isFolder: Bool { kind != .file }
+}

@@ -1,0 +1,68 @@
+import FileCache
+package import Platform
+
+/// An open folder: what was in it when it was opened, `.` and `..` first.
+///
+/// It keeps its entries whatever happens to the folder, so that a reader sees each exactly once.
+package final class DirectoryHandle: Sendable {
+  /// The folder's inode.
+  package let inode: UInt64
+  let folder: FolderName
+  let listing: Listing
+  private let own: Attributes
+  private let parent: Attributes
+  private let attributes: @Sendable (ListingEntry) -> Attributes
+  private let onClose: @Sendable () -> Void
+  private let isClosed = Locked(false)
+
+  init(
+    inode: UInt64, folder: FolderName, listing: Listing, own: Attributes, parent: Attributes,
+    attributes: @escaping @Sendable (ListingEntry) -> Attributes,
+    onClose: @escaping @Sendable () -> Void
+  ) {
+    self.inode = inode
+    self.folder = folder
+    self.listing = listing
+    self.own = own
+    self.parent = parent
+    self.attributes = attributes
+    self.onClose = onClose
+  }
+
+  deinit { close() }
+
+  /// How many entries there are, `.` and `..` included.
+  package var count: Int { listing.count + 2 }
+
+  /// The entry at a place, 0 being `.` and 1 being `..`.
+  ///
+  /// Reading goes on after an entry at the place that its cookie names.
+  package subscript(_ index: Int) -> DirectoryEntry {
+    let cookie = UInt64(index) + 1
+    switch index {
+    case 0: return DirectoryEntry(name: ".", attributes: own, cookie: cookie)
+    case 1: return DirectoryEntry(name: "..", attributes: parent, cookie: cookie)
+    default:
+      let entry = listing[index - 2]
+      return DirectoryEntry(name: entry.name, attributes: attributes(entry), cookie: cookie)
+    }
+  }
+
+  /// Lets go of the entries (FUSE_RELEASEDIR); calling it again does nothing.
+  package func close() {
+    let isFirst = isClosed.withLock { closed in
+      defer { closed = true }
+      return !closed
+    }
+    if isFirst { onClose() }
+  }
+}
+
+/// A line of an open folder.
+package struct DirectoryEntry: Sendable, Equatable {
+  package let name: ByteString
+  /// Its inode number is the one that a lookup of the name would give now.
+  package let attributes: Attributes
+  /// Where reading goes on after this entry: the offset that readdir(3) gives to seekdir(3).
+  package let cookie: UInt64
+}

@@ -1,0 +1,39 @@
+import BucketStore
+import Platform
+
+/// An open file: one version of an object, whatever happens to the object meanwhile.
+package final class FileHandle: Sendable {
+  package let inode: UInt64
+  /// Whether the kernel's pages of the inode are of this version (FOPEN_KEEP_CACHE).
+  package let keepsCache: Bool
+  /// Whether the kernel's pages and size must not be used, because other handles or attributes
+  /// that it holds are of another version (FOPEN_DIRECT_IO).
+  package let bypassesCache: Bool
+  let object: ObjectName
+  let size: Int64
+  private let onClose: @Sendable () -> Void
+  private let isClosed = Locked(false)
+
+  init(
+    inode: UInt64, object: ObjectName, size: Int64, keepsCache: Bool, bypassesCache: Bool,
+    onClose: @escaping @Sendable () -> Void
+  ) {
+    self.inode = inode
+    self.object = object
+    self.size = size
+    self.keepsCache = keepsCache
+    self.bypassesCache = bypassesCache
+    self.onClose = onClose
+  }
+
+  deinit { close() }
+
+  /// Lets go of the version (FUSE_RELEASE); calling it again does nothing.
+  package func close() {
+    let isFirst = isClosed.withLock { closed in
+      defer { closed = true }
+      return !closed
+    }
+    if isFirst { onClose() }
+  }
+}
