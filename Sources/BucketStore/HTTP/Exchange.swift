@@ -1,0 +1,221 @@
+import CCurl
+import Platform
+
+/// One request on one easy handle: its settings, its callbacks, its answer. Net thread only.
+///
+/// libcurl holds an unretained pointer to it as the context of its callbacks; `TransferLoop` keeps
+/// it alive until the handle has left the multi handle.
+final class Exchange {
+  /// Bytes that the body of a success without a sink may hold, and that of a refusal.
+  static let limits = (success: 64 << 20, refusal: 1 << 20)
+
+  let transfer: Transfer
+  let easy: UnsafeMutableRawPointer
+  private let counters: Locked<HTTPCounters>
+  private var headers: UnsafeMutablePointer<curl_slist>?
+  private let errorText = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+  private var head = HTTPHead()
+  private var body: [UInt8] = []
+  private var sent = 0
+  /// What we found ourselves; it counts before libcurl's code.
+  private var failure: StoreError?
+  /// Enough of a refusal's body is here; the rest is not read.
+  private var isCut = false
+
+  init(_ transfer: Transfer, on easy: UnsafeMutableRawPointer, counters: Locked<HTTPCounters>) {
+    self.transfer = transfer
+    self.easy = easy
+    self.counters = counters
+    errorText.initialize(repeating: 0)
+  }
+
+  deinit {
+    curl_slist_free_all(headers)
+    errorText.deallocate()
+  }
+
+  // MARK: before
+
+  /// Prepares the handle.
+  ///
+  /// - Throws: `StoreError` when libcurl refuses a setting.
+  func prepare(_ options: HTTPOptions, doubt: Instant?) throws(StoreError) {
+    var handle = EasyHandle(easy)
+    handle.setCommon(options, connectTimeout: transfer.timeout)
+    if let doubt { handle.distrust(connectionsBefore: doubt) }
+    let request = transfer.request
+    handle.set(CURLOPT_URL, request.url)
+    // Transfers to one server share its HTTP/2 connection, and wait for it while it is made.
+    handle.set(CURLOPT_PIPEWAIT, transfer.target.isEncrypted ? 1 : 0)
+    // This machine is never asked through a proxy; for others the environment decides.
+    if transfer.target.isLoopback { handle.set(CURLOPT_PROXY, "") }
+    setMethod(request, &handle)
+    setHeaders(request, &handle)
+    setCallbacks(&handle)
+    guard handle.failure == CURLE_OK else {
+      throw HTTPFailure.error(handle.failure, host: transfer.target.host, detail: "")
+    }
+  }
+
+  private func setMethod(_ request: HTTPRequest, _ handle: inout EasyHandle) {
+    let body = request.body ?? (["POST", "PUT", "PATCH"].contains(request.method) ? [] : nil)
+    if let body {
+      handle.set(CURLOPT_UPLOAD, 1)
+      handle.note(
+        bucketfs_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.count)))
+    } else if request.method == "HEAD" {
+      handle.set(CURLOPT_NOBODY, 1)
+    }
+    handle.set(CURLOPT_CUSTOMREQUEST, request.method)
+  }
+
+  private func setHeaders(_ request: HTTPRequest, _ handle: inout EasyHandle) {
+    // An answer may come while the body is on its way; waiting for leave to send costs a round trip.
+    var lines = ["Expect:"]
+    let names = Set(request.headers.map { $0.name.lowercased() })
+    if !names.contains("accept-encoding") {
+      if request.allowsCompression {
+        handle.set(CURLOPT_ACCEPT_ENCODING, "")
+      } else {
+        lines.append("Accept-Encoding: identity")
+      }
+    }
+    // libcurl takes "Name:" as "send no such header", and "Name;" as an empty one.
+    lines += request.headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+    for line in lines {
+      guard let longer = curl_slist_append(headers, line) else {
+        handle.note(CURLE_OUT_OF_MEMORY)
+        return
+      }
+      headers = longer
+    }
+    handle.note(bucketfs_set_headers(easy, headers))
+  }
+
+  private func setCallbacks(_ handle: inout EasyHandle) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    for option in [CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA] {
+      handle.set(option, pointer: context)
+    }
+    handle.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText.baseAddress))
+    handle.note(
+      bucketfs_set_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        Exchange.of(context)?.receive(UnsafeRawBufferPointer(start: bytes, count: size * count))
+          ?? 0
+      })
+    handle.note(
+      bucketfs_set_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        Exchange.of(context)?.receiveHeader(
+          UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+      })
+    handle.note(
+      bucketfs_set_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+        Exchange.of(context)?.send(
+          into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+          ?? Int(CURL_READFUNC_ABORT)
+      })
+    handle.note(
+      bucketfs_set_seek(easy) { context, offset, origin in
+        guard origin == 0, let exchange = Exchange.of(context) else {
+          return CURL_SEEKFUNC_CANTSEEK
+        }
+        return exchange.rewind(to: offset)
+      })
+  }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> Exchange? {
+    context.map { Unmanaged<Exchange>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  // MARK: during
+
+  /// Takes a part of the body; anything but its length ends the transfer.
+  private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
+    counters.withLock { $0.bytesIn += Int64(bytes.count) }
+    guard head.isComplete else {
+      return fail(.server, "sent a body without a head", 0)
+    }
+    if head.isSuccess, transfer.sink != nil {
+      switch transfer.withSink({ $0.receive(bytes) }) {
+      case true: return bytes.count
+      case false: return fail(.cancelled, "the receiver of the bytes declined", 0)
+      default: return 0
+      }
+    }
+    guard transfer.noteProgress() else { return 0 }
+    let limit = head.isSuccess ? Self.limits.success : Self.limits.refusal
+    let room = limit - body.count
+    body.append(contentsOf: bytes.prefix(room))
+    guard bytes.count > room else { return bytes.count }
+    if head.isSuccess { return fail(.server, "answered with more than \(limit >> 20) MiB", 0) }
+    isCut = true
+    return 0
+  }
+
+  private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+    counters.withLock { $0.bytesIn += Int64(line.count) }
+    guard transfer.noteProgress() else { return 0 }
+    switch head.add(line) {
+    case .more: return line.count
+    case .malformed(let reason): return fail(.server, "answered wrongly: \(reason)", 0)
+    case .complete: break
+    }
+    guard head.isSuccess, transfer.sink != nil else { return line.count }
+    let response = HTTPResponse(status: head.status, headers: head.headers, body: [])
+    switch transfer.withSink({ $0.begin(response) }) {
+    case true: return line.count
+    case false: return fail(.cancelled, "the receiver of the bytes declined", 0)
+    default: return 0
+    }
+  }
+
+  /// Gives the next part of the request's body.
+  private func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard transfer.noteProgress() else { return Int(CURL_READFUNC_ABORT) }
+    let body = transfer.request.body ?? []
+    let count = min(buffer.count, body.count - sent)
+    guard count > 0 else { return 0 }
+    body.withUnsafeBytes {
+      buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count]))
+    }
+    sent += count
+    counters.withLock { $0.bytesOut += Int64(count) }
+    return count
+  }
+
+  private func rewind(to offset: curl_off_t) -> CInt {
+    guard let offset = Int(exactly: offset), 0...(transfer.request.body?.count ?? 0) ~= offset
+    else { return CURL_SEEKFUNC_FAIL }
+    sent = offset
+    return CURL_SEEKFUNC_OK
+  }
+
+  private func fail(_ kind: StoreError.Kind, _ words: String, _ result: Int) -> Int {
+    failure = StoreError(kind, "\(transfer.target.host): \(words)")
+    return result
+  }
+
+  // MARK: after
+
+  /// What the transfer came to, once libcurl is done with it.
+  func outcome(_ code: CURLcode) -> Transfer.Outcome {
+    if let failure { return .failed(failure) }
+    guard code == CURLE_OK || isCut else {
+      let detail = errorText.baseAddress.map { String(cString: $0) } ?? ""
+      return .failed(HTTPFailure.error(code, host: transfer.target.host, detail: detail))
+    }
+    guard head.isComplete else {
+      return .failed(StoreError(.server, "\(transfer.target.host): answered without a head"))
+    }
+    return .answered(HTTPResponse(status: head.status, headers: head.headers, body: body))
+  }
+
+  /// The connection that it uses now; nil when it has none.
+  var socket: CInt? {
+    var socket = CURL_SOCKET_BAD
+    guard bucketfs_get_socket(easy, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else {
+      return nil
+    }
+    return socket
+  }
+}

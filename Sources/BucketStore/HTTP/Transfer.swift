@@ -1,0 +1,118 @@
+import Platform
+
+/// One request on its way: what the thread that waits and the net thread share.
+///
+/// The waiting thread enforces the deadline and the cancellation itself, so it returns in time even
+/// while the net thread is busy. It leaves by closing the transfer, after which no sink call begins;
+/// one that runs at that moment is waited for. Sink calls run outside the lock.
+final class Transfer: Sendable {
+  /// How waiting ended.
+  enum Outcome: Sendable {
+    case answered(HTTPResponse)
+    /// The net thread gave up, and has let go of the request.
+    case failed(StoreError)
+    /// The waiting thread left first: the net thread must still let go of the request.
+    case left(StoreError.Kind)
+  }
+
+  private enum Turn {
+    case over(Outcome)
+    case again
+  }
+
+  private struct State {
+    var outcome: Outcome?
+    var isCancelled = false
+    /// The waiting thread has left.
+    var isClosed = false
+    var isInSink = false
+    /// The waiting thread wants to leave as soon as the sink call has ended.
+    var wantsWakeUp = false
+    var lastProgress = Instant.now
+  }
+
+  let request: HTTPRequest
+  let target: HTTPTarget
+  let sink: (any HTTPSink)?
+  let timeout: Span
+  private let state = Locked(State())
+
+  init(_ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, timeout: Span) {
+    self.request = request
+    self.target = target
+    self.sink = sink
+    self.timeout = timeout
+  }
+
+  // MARK: the waiting thread
+
+  /// Waits for the answer, for the deadline without progress, or for `cancel`.
+  func wait() -> Outcome {
+    while true {
+      // A sink call has no deadline: it is our own code, and `withSink` wakes us at its end.
+      let deadline = state.withLock { $0.isInSink ? nil : $0.lastProgress + timeout }
+      let turn = state.wait(until: deadline) { state -> Turn? in
+        let isOverdue = Instant.now.since(state.lastProgress) >= timeout
+        if state.isInSink {
+          state.wantsWakeUp = state.isCancelled || isOverdue || deadline == nil
+          return nil
+        }
+        if let outcome = state.outcome { return .over(outcome) }
+        guard state.isCancelled || isOverdue else { return deadline == nil ? .again : nil }
+        state.isClosed = true
+        return .over(.left(state.isCancelled ? .cancelled : .timeout))
+      }
+      if case .over(let outcome) = turn { return outcome }
+    }
+  }
+
+  /// Ends the wait; from any thread.
+  func cancel() {
+    state.withLock { $0.isCancelled = true }
+    state.wakeAll()
+  }
+
+  // MARK: the net thread
+
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  var lastProgress: Instant { state.withLock { $0.lastProgress } }
+
+  /// A byte went out or came in: the deadline starts anew.
+  ///
+  /// - Returns: false when nobody waits any more.
+  func noteProgress() -> Bool {
+    state.withLock { state in
+      state.lastProgress = .now
+      return !state.isClosed && !state.isCancelled
+    }
+  }
+
+  /// Calls the sink, unless the waiting thread has left.
+  ///
+  /// - Returns: nil when it has left, else what `body` returned.
+  func withSink(_ body: (any HTTPSink) -> Bool) -> Bool? {
+    guard let sink else { return nil }
+    let mayCall = state.withLock { state in
+      guard !state.isClosed, !state.isCancelled else { return false }
+      state.lastProgress = .now
+      state.isInSink = true
+      return true
+    }
+    guard mayCall else { return nil }
+    let result = body(sink)
+    let mustWake = state.withLock { state in
+      state.isInSink = false
+      state.lastProgress = .now
+      defer { state.wantsWakeUp = false }
+      return state.wantsWakeUp
+    }
+    if mustWake { state.wakeAll() }
+    return result
+  }
+
+  func finish(_ outcome: Outcome) {
+    state.withLock { $0.outcome = outcome }
+    state.wakeAll()
+  }
+}
