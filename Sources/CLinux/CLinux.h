@@ -37,3 +37,7 @@ struct bucketfs_ucred {
   unsigned int gid;
 };
 #define BUCKETFS_SO_PEERCRED 17
+
+/* environ(7) is a variable, which Swift 6 does not read from several threads. */
+extern char **environ;
+static inline char **bucketfs_environment(void) { return environ; }

@@ -39,6 +39,20 @@ package struct File: ~Copyable, Sendable {
     return done
   }
 
+  /// Reads from the current position to the end: for pipes, and files of /proc, which have no size.
+  ///
+  /// - Throws: `Errno`; EFBIG when there are more than `limit` bytes.
+  package func readToEnd(limit: Int = 16 << 20) throws(Errno) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 14)
+    while true {
+      let count = try check { Glibc.read(descriptor, &chunk, chunk.count) }
+      if count == 0 { return bytes }
+      bytes += chunk.prefix(count)
+      if bytes.count > limit { throw .fileTooLarge }
+    }
+  }
+
   /// Writes all bytes at an offset.
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
     var done = 0

@@ -30,12 +30,16 @@ package enum Log {
     set { threshold.withLock { $0 = newValue } }
   }
 
+  /// Is shown every message on the thread that logs it, whatever the level; tests listen here.
+  package static let observer = Locked<(@Sendable (Level, String) -> Void)?>(nil)
+
   package static func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
   package static func info(_ message: @autoclosure () -> String) { write(.info, message) }
   package static func warning(_ message: @autoclosure () -> String) { write(.warning, message) }
   package static func error(_ message: @autoclosure () -> String) { write(.error, message) }
 
   private static func write(_ level: Level, _ message: () -> String) {
+    if let observer = observer.withLock({ $0 }) { observer(level, message()) }
     guard level >= self.level else { return }
     let line = "bucketfs: \(level.label): \(message())\n"
     var bytes = Array(line.utf8)

@@ -1,0 +1,99 @@
+import CLinux
+import Glibc
+import Platform
+
+/// Runs another program to its end and gives back what it said.
+enum Command {
+  struct Outcome {
+    /// The exit code; 128 and the signal's number when a signal ended it.
+    var code: CInt
+    /// Standard output and standard error together.
+    var words: String
+  }
+
+  /// Runs a program with an empty standard input.
+  ///
+  /// - Throws: `Errno` when it cannot be started.
+  static func run(_ path: String, _ arguments: [ByteString]) throws(Errno) -> Outcome {
+    var ends: [CInt] = [-1, -1]
+    try check { bucketfs_pipe2(&ends, O_CLOEXEC) }
+    let output = File(owning: ends[0])
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+    var process = pid_t()
+    let code: CInt
+    do {
+      let input = File(owning: ends[1])
+      _ = input.descriptor
+      code = spawn(&process, path, [ByteString(path)] + arguments, &actions)
+    }
+    guard code == 0 else { throw Errno(code) }
+    var words: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = try chunk.withUnsafeMutableBytes { (buffer) throws(Errno) in
+        try check { Glibc.read(output.descriptor, buffer.baseAddress, buffer.count) }
+      }
+      if count == 0 { break }
+      words += chunk.prefix(count)
+    }
+    return Outcome(
+      code: try exitCode(of: process),
+      words: String(decoding: words, as: UTF8.self).trimmed)
+  }
+
+  /// Starts a program with our environment, every signal open and at its default.
+  ///
+  /// - Returns: 0, or an error number (posix_spawn(3)).
+  static func spawn(
+    _ process: inout pid_t, _ path: String, _ arguments: [ByteString],
+    _ actions: inout posix_spawn_file_actions_t, _ environment: [String]? = nil
+  ) -> CInt {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigaddset(&signals, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var words = arguments.map { strdup($0) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    guard let environment else {
+      return posix_spawn(&process, path, &actions, &attributes, words, environ)
+    }
+    var variables = environment.map { strdup(ByteString($0)) }
+    variables.append(nil)
+    defer { for variable in variables { free(variable) } }
+    return posix_spawn(&process, path, &actions, &attributes, words, variables)
+  }
+
+  /// Waits for a child's end.
+  static func exitCode(of process: pid_t) throws(Errno) -> CInt {
+    var status: CInt = 0
+    try check { waitpid(process, &status, 0) }
+    let signal = status & 0x7f
+    return signal == 0 ? (status >> 8) & 0xff : 128 + signal
+  }
+
+  private static func strdup(_ bytes: ByteString) -> UnsafeMutablePointer<CChar>? {
+    bytes.withCString { Glibc.strdup($0) }
+  }
+}
+
+extension String {
+  /// Without blanks and line ends at both ends.
+  var trimmed: String {
+    var rest = self[...]
+    while rest.first?.isWhitespace == true { rest = rest.dropFirst() }
+    while rest.last?.isWhitespace == true { rest = rest.dropLast() }
+    return String(rest)
+  }
+}
