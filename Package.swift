@@ -52,7 +52,10 @@ let package = Package(
     .testTarget(name: "ProgramTests", dependencies: ["Platform", "TestSupport", "bucketfs"]),
     .testTarget(
       name: "MountTests",
-      dependencies: ["Platform", "TestSupport", "bucketfs", "bucketfs-emulator"]),
+      dependencies: [
+        "BucketStore", "FileCache", "FileSystem", "Mount", "Platform", "TestSupport", "bucketfs",
+        "bucketfs-emulator",
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -25,22 +25,10 @@ enum Command {
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
     var process = pid_t()
-    let code: CInt
-    do {
-      let input = File(owning: ends[1])
-      _ = input.descriptor
-      code = spawn(&process, path, [ByteString(path)] + arguments, &actions)
-    }
+    let code = spawn(&process, path, [ByteString(path)] + arguments, &actions)
+    close(ends[1])
     guard code == 0 else { throw Errno(code) }
-    var words: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = try chunk.withUnsafeMutableBytes { (buffer) throws(Errno) in
-        try check { Glibc.read(output.descriptor, buffer.baseAddress, buffer.count) }
-      }
-      if count == 0 { break }
-      words += chunk.prefix(count)
-    }
+    let words = try output.readToEnd()
     return Outcome(
       code: try exitCode(of: process),
       words: String(decoding: words, as: UTF8.self).trimmed)
@@ -67,7 +55,7 @@ enum Command {
     words.append(nil)
     defer { for word in words { free(word) } }
     guard let environment else {
-      return posix_spawn(&process, path, &actions, &attributes, words, environ)
+      return posix_spawn(&process, path, &actions, &attributes, words, bucketfs_environment())
     }
     var variables = environment.map { strdup(ByteString($0)) }
     variables.append(nil)

@@ -47,14 +47,9 @@ enum MountPoint {
     do throws(Errno) { try check { stat(path, &facts) } } catch { throw self.error(path, error) }
     guard facts.st_mode & S_IFMT == S_IFDIR else { throw .notDirectory(path) }
     guard !mayHoldFiles else { return }
-    guard let folder = opendir(path) else { throw error(path, Errno.last) }
-    defer { closedir(folder) }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
-      }
-      if name != "." && name != ".." { throw .notEmpty(path) }
-    }
+    let names: [ByteString]
+    do throws(Errno) { names = try Folder.names(in: path) } catch { throw self.error(path, error) }
+    guard names.isEmpty else { throw .notEmpty(path) }
   }
 
   private static func checkDevice() throws(MountError) {

@@ -22,17 +22,7 @@ package enum MountTable {
   ///
   /// - Throws: `Errno` when /proc is not there.
   package static func entries() throws(Errno) -> [MountEntry] {
-    let file = try File("/proc/self/mountinfo", O_RDONLY)
-    var text: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      // Files of /proc have no size, so they are read until they end.
-      let count = try chunk.withUnsafeMutableBytes { (buffer) throws(Errno) in
-        try check { Glibc.read(file.descriptor, buffer.baseAddress, buffer.count) }
-      }
-      if count == 0 { break }
-      text += chunk.prefix(count)
-    }
+    let text = try File("/proc/self/mountinfo", O_RDONLY).readToEnd()
     return text.split(separator: UInt8(ascii: "\n")).compactMap { parse($0) }
   }
 

@@ -1,5 +1,5 @@
 import Glibc
-package import Platform
+import Platform
 
 /// Takes a mount away, from outside the program that serves it.
 package enum Unmount {
@@ -51,51 +51,5 @@ package enum DeadMount {
       Log.info("\(place): the mount of a program that was killed is cleared away")
       try Unmount.detach(place, lazily: true)
     }
-  }
-}
-
-/// Who keeps a mount busy, as far as /proc shows it.
-enum MountUsers {
-  /// The first few processes that have a file or their working directory below a path.
-  static func names(of path: String, limit: Int = 5) -> [String] {
-    var users: [String] = []
-    for process in entries("/proc") where process.first?.isNumber == true {
-      guard uses("/proc/" + process, path) else { continue }
-      users.append("\(name(of: process)) (\(process))")
-      if users.count == limit { break }
-    }
-    return users
-  }
-
-  private static func uses(_ process: String, _ path: String) -> Bool {
-    let links = ["cwd", "root", "exe"] + entries(process + "/fd").map { "fd/" + $0 }
-    return links.contains { link in
-      var target = [CChar](repeating: 0, count: 4096)
-      let count = readlink(process + "/" + link, &target, target.count)
-      guard count > 0 else { return false }
-      let bytes = ByteString(target.prefix(count).map(UInt8.init(bitPattern:)))
-      return bytes == ByteString(path) || bytes.hasPrefix(ByteString(path + "/"))
-    }
-  }
-
-  private static func name(of process: String) -> String {
-    // A process that has ended meanwhile has no name any more.
-    guard let file = try? File("/proc/\(process)/comm", O_RDONLY) else { return "process" }
-    var bytes = [UInt8](repeating: 0, count: 64)
-    let count = bytes.withUnsafeMutableBytes { try? file.read($0, at: 0) } ?? 0
-    return String(decoding: bytes.prefix(count), as: UTF8.self).trimmed
-  }
-
-  private static func entries(_ path: String) -> [String] {
-    guard let folder = opendir(path) else { return [] }
-    defer { closedir(folder) }
-    var names: [String] = []
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
-      }
-      if !name.hasPrefix(".") { names.append(name.description) }
-    }
-    return names
   }
 }

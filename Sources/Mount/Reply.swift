@@ -1,0 +1,115 @@
+import CFuse
+import FileSystem
+import Glibc
+import Platform
+
+/// An answer to the kernel, as an operation returns it.
+enum Reply {
+  /// It is done, and there is nothing to tell.
+  case done
+  /// A name led to this entry, whose lookup has been counted.
+  case entry(Entry)
+  /// The name leads nowhere, and for so long the kernel need not ask again.
+  case missing(timeout: Span)
+  case attributes(Entry)
+  case file(FileHandle, flags: CInt)
+  case directory(DirectoryHandle)
+  /// Bytes in this thread's scratch memory, sent before the thread serves anything else.
+  case bytes(UnsafeRawBufferPointer)
+  /// Directory entries likewise, with the inodes whose lookup has been counted.
+  case entries(UnsafeRawBufferPointer, counted: [UInt64])
+  /// How many bytes an attribute's value has.
+  case length(Int)
+  case statistics(Statistics)
+
+  /// - Returns: 0, or the negative error number with which the kernel refused the answer.
+  func send(_ request: fuse_req_t) -> CInt {
+    switch self {
+    case .done: fuse_reply_err(request, 0)
+    case .entry(let entry):
+      withUnsafePointer(to: entry.parameters) { fuse_reply_entry(request, $0) }
+    case .missing(let timeout):
+      if timeout > .zero {
+        withUnsafePointer(to: Self.negative(timeout)) { fuse_reply_entry(request, $0) }
+      } else {
+        fuse_reply_err(request, ENOENT)
+      }
+    case .attributes(let entry):
+      withUnsafePointer(to: entry.attributes.status) {
+        fuse_reply_attr(request, $0, entry.attributesTimeout.seconds)
+      }
+    case .file(let handle, let flags):
+      Self.open(request, handle) { info in
+        info.flags = flags
+        info.direct_io = handle.bypassesCache ? 1 : 0
+        info.keep_cache = handle.keepsCache ? 1 : 0
+        // Nothing was written, so there is nothing to flush: saves a request at every close.
+        info.noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
+      }
+    case .directory(let handle): Self.open(request, handle) { _ in }
+    case .bytes(let bytes), .entries(let bytes, _):
+      fuse_reply_buf(
+        request, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    case .length(let count): fuse_reply_xattr(request, count)
+    case .statistics(let statistics):
+      withUnsafePointer(to: statistics.status) { fuse_reply_statfs(request, $0) }
+    }
+  }
+
+  /// Takes back what the kernel did not get: it will neither forget nor release it.
+  func withdraw(_ fileSystem: FileSystem) {
+    switch self {
+    case .entry(let entry): fileSystem.forget(entry.inode, count: 1)
+    case .entries(_, let counted):
+      for inode in counted { fileSystem.forget(inode, count: 1) }
+    case .file(let handle, _): handle.close()
+    case .directory(let handle): handle.close()
+    case .done, .missing, .attributes, .bytes, .length, .statistics: break
+    }
+  }
+
+  /// An answer without an inode, which the kernel keeps as "no such name".
+  private static func negative(_ timeout: Span) -> fuse_entry_param {
+    var parameters = fuse_entry_param()
+    parameters.entry_timeout = timeout.seconds
+    return parameters
+  }
+
+  /// Hands an object to the kernel as a handle; `Handle` gets it back.
+  private static func open<Object: AnyObject>(
+    _ request: fuse_req_t, _ object: Object, _ set: (inout fuse_file_info) -> Void
+  ) -> CInt {
+    var info = fuse_file_info()
+    set(&info)
+    info.fh = Handle.retain(object)
+    let code = fuse_reply_open(request, &info)
+    if code != 0 { Handle.release(info.fh, as: Object.self) }
+    return code
+  }
+}
+
+/// Objects that the kernel holds by number between open and release.
+enum Handle {
+  static func retain(_ object: AnyObject) -> UInt64 {
+    UInt64(UInt(bitPattern: Unmanaged.passRetained(object).toOpaque()))
+  }
+
+  /// The object of a request's handle; nil when the request has none.
+  static func object<Object: AnyObject>(
+    _ info: UnsafePointer<fuse_file_info>?, as type: Object.Type
+  ) -> Object? {
+    guard let info, let pointer = pointer(info.pointee.fh) else { return nil }
+    return Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  /// Gives up the kernel's hold.
+  @discardableResult
+  static func release<Object: AnyObject>(_ number: UInt64, as type: Object.Type) -> Object? {
+    guard let pointer = pointer(number) else { return nil }
+    return Unmanaged<Object>.fromOpaque(pointer).takeRetainedValue()
+  }
+
+  private static func pointer(_ number: UInt64) -> UnsafeRawPointer? {
+    UnsafeRawPointer(bitPattern: UInt(number))
+  }
+}

@@ -1,0 +1,83 @@
+import CFuse
+import FileSystem
+import Glibc
+import Platform
+
+/// What the kernel's requests are served with; libfuse hands it to every callback.
+final class Server: Sendable {
+  let fileSystem: FileSystem
+  let slowLane: SlowLane
+  private let onReady: @Sendable () -> Void
+  /// Nothing in the fast lane waits, so nothing there is ever cancelled.
+  private let fastCall: Call
+
+  init(_ fileSystem: FileSystem, _ options: MountOptions, onReady: @escaping @Sendable () -> Void) {
+    self.fileSystem = fileSystem
+    self.onReady = onReady
+    slowLane = SlowLane(fileSystem, limit: options.slowWorkers, timeout: options.timeout)
+    fastCall = Call(timeout: options.timeout)
+  }
+
+  /// The server of a session, from what libfuse was given.
+  static func from(_ context: UnsafeMutableRawPointer?) -> Server? {
+    context.map { Unmanaged<Server>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  /// Serves a request here and now, or in the slow lane when it must wait.
+  ///
+  /// - Parameters:
+  ///   - pointer: libfuse's request.
+  ///   - operation: holds copies of its arguments, which are gone once the callback returns.
+  static func serve(
+    _ pointer: fuse_req_t?,
+    _ operation: @escaping @Sendable (Server, Caller) throws(Failure) -> Reply
+  ) {
+    guard let pointer else { return }
+    guard let server = from(fuse_req_userdata(pointer)) else {
+      fuse_reply_err(pointer, EIO)
+      return
+    }
+    let request = Request(pointer)
+    let work: Operation = { caller throws(Failure) in try operation(server, caller) }
+    let caller = Caller(processID: request.processID, lane: .fast, call: server.fastCall)
+    if let waiting = request.serve(caller, work, server.fileSystem) {
+      server.slowLane.accept(waiting, work)
+    }
+  }
+
+  /// The kernel's interrupt of a request in the slow lane, by its number there.
+  static func interrupted(_ pointer: fuse_req_t?, _ number: UnsafeMutableRawPointer?) {
+    guard let pointer, let server = from(fuse_req_userdata(pointer)) else { return }
+    server.slowLane.interrupt(UInt(bitPattern: number))
+  }
+
+  /// Settles with the kernel what it may do; the first request of a session.
+  func negotiate(_ connection: inout fuse_conn_info) {
+    func want(_ capability: Int32, _ wanted: Bool) {
+      let bit = UInt32(bitPattern: capability)
+      if wanted {
+        connection.want |= connection.capable & bit
+      } else {
+        connection.want &= ~bit
+      }
+    }
+    want(FUSE_CAP_READDIRPLUS, true)
+    want(FUSE_CAP_READDIRPLUS_AUTO, true)
+    want(FUSE_CAP_PARALLEL_DIROPS, true)
+    want(FUSE_CAP_ASYNC_READ, true)
+    // With asynchronous direct I/O not even SIGKILL frees a reader that waits.
+    want(FUSE_CAP_ASYNC_DIO, false)
+    // Copying is faster than splicing at the request sizes used here, at half the processor time.
+    want(FUSE_CAP_SPLICE_READ, false)
+    want(FUSE_CAP_SPLICE_WRITE, false)
+    want(FUSE_CAP_SPLICE_MOVE, false)
+    want(FUSE_CAP_WRITEBACK_CACHE, false)
+    connection.max_read = MountOptions.maxRead
+    connection.max_readahead = MountOptions.maxRead
+    // The default of 12 lets a dozen waiting read-aheads stop every other one.
+    connection.max_background = 256
+    connection.congestion_threshold = 192
+    connection.time_gran = 1
+    onReady()
+  }
+}

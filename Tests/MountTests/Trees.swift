@@ -1,0 +1,13 @@
+import BucketStore
+import FileCache
+import FileSystem
+import TestSupport
+
+extension Mounted {
+  /// The whole program below the mount, as it is built for a person.
+  static func fileSystem(_ store: any BucketStore, _ scratch: Scratch) throws -> FileSystem {
+    FileSystem(
+      listings: Listings(store: store, options: ListingOptions(maxAge: .seconds(1))), store: store,
+      options: FileSystemOptions(uid: 0, gid: 0))
+  }
+}
