@@ -38,6 +38,10 @@ struct bucketfs_ucred {
 };
 #define BUCKETFS_SO_PEERCRED 17
 
+/* close_range(2): hidden behind _GNU_SOURCE. */
+extern int bucketfs_close_range(unsigned int first, unsigned int last, int flags)
+    __asm__("close_range");
+
 /* environ(7) is a variable, which Swift 6 does not read from several threads. */
 extern char **environ;
 static inline char **bucketfs_environment(void) { return environ; }

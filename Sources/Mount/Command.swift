@@ -34,12 +34,13 @@ enum Command {
       words: String(decoding: words, as: UTF8.self).trimmed)
   }
 
-  /// Starts a program with our environment, every signal open and at its default.
+  /// Starts a program with our environment, with no signal blocked and SIGPIPE at its default.
   ///
+  /// - Parameter variable: one more environment variable, as `NAME=value`.
   /// - Returns: 0, or an error number (posix_spawn(3)).
   static func spawn(
     _ process: inout pid_t, _ path: String, _ arguments: [ByteString],
-    _ actions: inout posix_spawn_file_actions_t, _ environment: [String]? = nil
+    _ actions: inout posix_spawn_file_actions_t, adding variable: String? = nil
   ) -> CInt {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -51,16 +52,18 @@ enum Command {
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(
       &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    var words = arguments.map { strdup($0) }
-    words.append(nil)
+    var words = arguments.map { $0.withCString { strdup($0) } } + [nil]
     defer { for word in words { free(word) } }
-    guard let environment else {
-      return posix_spawn(&process, path, &actions, &attributes, words, bucketfs_environment())
+    let extra = variable.flatMap { strdup($0) }
+    defer { free(extra) }
+    var variables: [UnsafeMutablePointer<CChar>?] = extra.map { [$0] } ?? []
+    var next = bucketfs_environment()
+    while let entry = next?.pointee {
+      variables.append(entry)
+      next = next?.successor()
     }
-    var variables = environment.map { strdup(ByteString($0)) }
     variables.append(nil)
-    defer { for variable in variables { free(variable) } }
-    return posix_spawn(&process, path, &actions, &attributes, words, variables)
+    return posix_spawn(&process, path, &actions, &attributes, &words, &variables)
   }
 
   /// Waits for a child's end.
@@ -69,10 +72,6 @@ enum Command {
     try check { waitpid(process, &status, 0) }
     let signal = status & 0x7f
     return signal == 0 ? (status >> 8) & 0xff : 128 + signal
-  }
-
-  private static func strdup(_ bytes: ByteString) -> UnsafeMutablePointer<CChar>? {
-    bytes.withCString { Glibc.strdup($0) }
   }
 }
 
