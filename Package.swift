@@ -3,7 +3,7 @@ import PackageDescription
 
 // Arrows point downward only: a target may depend on those listed above it.
 // Platform knows nothing of ours; CFuse is imported by Mount alone, CSQLite by SQLite alone,
-// CCurl by BucketStore alone, CMicrohttpd by StorageEmulator alone.
+// CCurl by BucketStore alone.
 let package = Package(
   name: "bucketfs",
   targets: [
@@ -13,8 +13,6 @@ let package = Package(
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(
-      name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
 
     .target(name: "Platform", dependencies: ["CLinux", "CCrypto"]),
     .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
@@ -26,7 +24,7 @@ let package = Package(
       name: "bucketfs",
       dependencies: ["BucketStore", "FileCache", "FileSystem", "Mount", "Platform"]),
 
-    .target(name: "StorageEmulator", dependencies: ["CCrypto", "CMicrohttpd", "Platform"]),
+    .target(name: "StorageEmulator", dependencies: ["CCrypto", "Platform"]),
     .executableTarget(name: "bucketfs-emulator", dependencies: ["Platform", "StorageEmulator"]),
 
     .target(

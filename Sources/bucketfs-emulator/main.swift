@@ -1,1 +1,3 @@
-print("emulator")
+import Glibc
+
+exit(Program.run(Array(CommandLine.arguments.dropFirst())))

@@ -1,3 +1,0 @@
-/* GNU libmicrohttpd for Swift. */
-#pragma once
-#include <microhttpd.h>

@@ -1,0 +1,91 @@
+import Glibc
+package import Platform
+
+extension StorageEmulator {
+  /// What an import took and what it could not.
+  package struct Imported: Sendable {
+    package var objects = 0
+    package var bytes = 0
+    /// Paths whose names the server would refuse.
+    package var refused: [String] = []
+  }
+
+  /// Copies a folder into the store: each sub-folder a bucket, each file below an object.
+  ///
+  /// Objects that are there already with the size of the file stay as they are, so that a folder
+  /// can be imported at every start.
+  ///
+  /// - Throws: `Errno` of the file or folder that cannot be read.
+  package func importFolder(_ path: String) throws(Errno) -> Imported {
+    var imported = Imported()
+    for name in try Self.names(in: path) {
+      let folder = path + "/" + name
+      guard try Self.isFolder(folder) else { continue }
+      guard KeyRules.allowsNewBucket(name) else {
+        imported.refused.append(folder)
+        continue
+      }
+      createBucket(name)
+      try importFolder(folder, bucket: name, prefix: "", &imported)
+    }
+    return imported
+  }
+
+  private func importFolder(
+    _ path: String, bucket: String, prefix: String, _ imported: inout Imported
+  ) throws(Errno) {
+    for name in try Self.names(in: path) {
+      let (file, key) = (path + "/" + name, prefix + name)
+      if try Self.isFolder(file) {
+        try importFolder(file, bucket: bucket, prefix: key + "/", &imported)
+        continue
+      }
+      guard KeyRules.allowsKey(ByteString(key), refusesDots: true) else {
+        imported.refused.append(file)
+        continue
+      }
+      let bytes = try File.contents(of: file, limit: 4 << 30)
+      if object(bucket, ByteString(key))?.size == bytes.count { continue }
+      try put(bucket, ByteString(key), bytes, contentType: Self.type(of: name))
+      imported.objects += 1
+      imported.bytes += bytes.count
+    }
+  }
+
+  private static func names(in path: String) throws(Errno) -> [String] {
+    guard let listing = opendir(path) else { throw .last }
+    defer { closedir(listing) }
+    var names: [String] = []
+    while let entry = readdir(listing) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  private static func isFolder(_ path: String) throws(Errno) -> Bool {
+    var status = stat()
+    try check { stat(path, &status) }
+    return status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private static func type(of name: String) -> String {
+    switch name.split(separator: ".").last.map({ $0.lowercased() }) {
+    case "jpg", "jpeg": "image/jpeg"
+    case "png": "image/png"
+    case "gif": "image/gif"
+    case "webp": "image/webp"
+    case "svg": "image/svg+xml"
+    case "txt", "md", "log": "text/plain"
+    case "json": "application/json"
+    case "csv": "text/csv"
+    case "html": "text/html"
+    case "pdf": "application/pdf"
+    case "mp4": "video/mp4"
+    case "mov": "video/quicktime"
+    default: "application/octet-stream"
+    }
+  }
+}

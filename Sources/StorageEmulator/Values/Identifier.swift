@@ -1,0 +1,44 @@
+import CCrypto
+import Platform
+
+/// Makes identifiers: random UUIDs, UUIDs that follow from a name, and opaque secrets.
+enum Identifier {
+  static func uuid() -> String {
+    var bytes = random(16)
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    return text(bytes)
+  }
+
+  /// Always the same UUID for the same name.
+  static func uuid(for name: String) -> String {
+    let digits = Array(Digest.hex(.md5, of: Array(name.utf8)).utf8)
+    var bytes = stride(from: 0, to: 32, by: 2).map { index in
+      UInt8(String(decoding: digits[index...(index + 1)], as: UTF8.self), radix: 16) ?? 0
+    }
+    bytes[6] = bytes[6] & 0x0F | 0x50
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    return text(bytes)
+  }
+
+  /// Random bytes of OpenSSL (RAND_bytes(3)).
+  static func random(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    guard RAND_bytes(&bytes, CInt(count)) == 1 else { preconditionFailure("no random numbers") }
+    return bytes
+  }
+
+  static func hex(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  private static func text(_ bytes: [UInt8]) -> String {
+    let digits = hex(bytes)
+    var result = ""
+    for (index, digit) in digits.enumerated() {
+      if [8, 12, 16, 20].contains(index) { result.append("-") }
+      result.append(digit)
+    }
+    return result
+  }
+}
