@@ -47,7 +47,8 @@ let package = Package(
       ]),
     .testTarget(
       name: "StorageEmulatorTests", dependencies: ["Platform", "StorageEmulator", "TestSupport"]),
-    .testTarget(name: "ProgramTests", dependencies: ["Platform", "TestSupport", "bucketfs"]),
+    .testTarget(
+      name: "ProgramTests", dependencies: ["Mount", "Platform", "TestSupport", "bucketfs"]),
     .testTarget(
       name: "MountTests",
       dependencies: [

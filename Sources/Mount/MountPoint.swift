@@ -2,12 +2,12 @@ import Glibc
 import Platform
 
 /// The folder to mount on, looked at without entering what may be mounted there already.
-enum MountPoint {
+package enum MountPoint {
   /// The path that the kernel knows it by: absolute, and without symlinks.
   ///
   /// The last part is resolved only when that does not enter a mount, for a dead or a stalled one
   /// would answer with an error or not at all.
-  static func canonical(_ path: String) throws(MountError) -> String {
+  package static func canonical(_ path: String) throws(MountError) -> String {
     let (parent, name) = try parts(of: path)
     guard let folder = resolve(parent) else { throw error(parent, Errno.last) }
     let direct = name.isEmpty ? folder : (folder == "/" ? "/" + name : folder + "/" + name)

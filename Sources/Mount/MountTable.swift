@@ -12,6 +12,9 @@ package struct MountEntry: Sendable, Equatable {
   /// What is mounted.
   package let source: String
 
+  /// The user that serves a FUSE mount (`user_id`, fuse(8)); nil for other types.
+  package let user: UInt32?
+
   /// Whether it is a mount of this program.
   package var isOurs: Bool { type == "fuse.bucketfs" }
 }
@@ -22,8 +25,12 @@ package enum MountTable {
   ///
   /// - Throws: `Errno` when /proc is not there.
   package static func entries() throws(Errno) -> [MountEntry] {
-    let text = try File("/proc/self/mountinfo", O_RDONLY).readToEnd()
-    return text.split(separator: UInt8(ascii: "\n")).compactMap { parse($0) }
+    entries(of: try File("/proc/self/mountinfo", O_RDONLY).readToEnd())
+  }
+
+  /// The mounts that a text in the form of /proc/self/mountinfo lists.
+  package static func entries(of text: [UInt8]) -> [MountEntry] {
+    text.split(separator: UInt8(ascii: "\n")).compactMap { parse($0) }
   }
 
   /// The topmost mount at exactly this absolute path; nil when nothing is mounted there.
@@ -37,10 +44,13 @@ package enum MountTable {
     guard let dash = fields.dropFirst(6).firstIndex(of: [UInt8(ascii: "-")]),
       fields.count > dash + 2
     else { return nil }
+    let options = fields.count > dash + 3 ? ByteString(fields[dash + 3]) : ByteString()
+    let user = options.split(at: UInt8(ascii: ",")).first { $0.hasPrefix("user_id=") }
     return MountEntry(
       device: String(decoding: fields[2], as: UTF8.self), path: unescape(fields[4]),
       type: String(decoding: fields[dash + 1], as: UTF8.self),
-      source: unescape(fields[dash + 2]).description)
+      source: unescape(fields[dash + 2]).description,
+      user: user?.dropFirst(8).string.flatMap { UInt32($0) })
   }
 
   /// Decodes `\040` and its like: the kernel writes blanks and backslashes as octal numbers.

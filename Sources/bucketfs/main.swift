@@ -1,1 +1,3 @@
-print("bucketfs")
+import Glibc
+
+exit(Program.run(Invocation.processArguments()).rawValue)

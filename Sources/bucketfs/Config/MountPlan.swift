@@ -1,0 +1,148 @@
+import Platform
+
+/// All that is decided before a mount begins: from the command line, the profile, the environment.
+struct MountPlan: Equatable, Sendable {
+  /// Where the objects are.
+  enum Store: Equatable, Sendable {
+    case supabase(url: String)
+    case directory(path: String)
+  }
+
+  let store: Store
+  let settings: Settings
+  /// What `status` and the table of mounts show; holds no credential.
+  let source: String
+  /// Names the cache and data folders of this mount.
+  let name: String
+  let cacheDirectory: String
+  let dataDirectory: String
+  let key: Secret?
+  let bucket: ByteString?
+  let prefix: ByteString?
+
+  /// Decides.
+  ///
+  /// - Parameters:
+  ///   - source: as typed; nil for the standard profile.
+  ///   - lists: the texts of every `-o`, in order.
+  ///   - sloppy: leaves unknown `-o` options out.
+  init(
+    source text: String?, lists: [String], sloppy: Bool = false,
+    environment: SupabaseEnvironment = .current
+  ) throws(Complaint) {
+    var given = Settings()
+    for list in lists { try Option.apply(list: list, to: &given, sloppy: sloppy) }
+    let source = try Self.source(text, given.configFile, environment)
+
+    var settings = try Settings.standard()
+    var name = ""
+    if case .profile(let profile) = source {
+      try Self.configuration(given.configFile).apply(profile, to: &settings)
+      name = profile
+    }
+    for list in lists { try Option.apply(list: list, to: &settings, sloppy: sloppy) }
+
+    var bucket = settings.bucket.isEmpty ? nil : ByteString(settings.bucket)
+    var prefix = settings.prefix.isEmpty ? nil : ByteString(settings.prefix)
+    switch source {
+    case .supabase(let url, let named, let below):
+      store = .supabase(url: url)
+      if named != nil {
+        bucket = named
+        prefix = below
+      }
+    case .directory(let path): store = .directory(path: path)
+    case .profile(let profile): store = try Self.store(of: profile, settings, environment)
+    }
+    guard prefix == nil || bucket != nil else {
+      throw Complaint(.usage, "option prefix needs a bucket", hint: "add bucket=NAME")
+    }
+    self.prefix = prefix.flatMap(Self.folder)
+    self.bucket = bucket
+    self.settings = settings
+    key = Self.key(settings, for: store, environment)
+    self.source = Self.shown(store, profile: name, bucket: bucket, prefix: self.prefix)
+    self.name = name.isEmpty ? Self.name(of: store) : name
+    cacheDirectory =
+      settings.cacheDirectory.isEmpty ? Places.cache(of: self.name) : settings.cacheDirectory
+    dataDirectory =
+      settings.dataDirectory.isEmpty ? Places.data(of: self.name) : settings.dataDirectory
+  }
+
+  private static func configuration(_ file: String) throws(Complaint) -> Configuration {
+    try Configuration.read(file.isEmpty ? Places.configuration : file)
+  }
+
+  /// The source as typed; where none is, the standard profile, or `SUPABASE_URL` without a profile.
+  private static func source(
+    _ text: String?, _ configFile: String, _ environment: SupabaseEnvironment
+  ) throws(Complaint) -> Source {
+    if let text { return try Source(text, environment) }
+    let configuration = try configuration(configFile)
+    if configuration.profiles[Source.standardProfile] == nil, environment.url != nil {
+      return try Source("supabase:", environment)
+    }
+    return .profile(Source.standardProfile)
+  }
+
+  private static func store(
+    of profile: String, _ settings: Settings, _ environment: SupabaseEnvironment
+  ) throws(Complaint) -> Store {
+    switch settings.store {
+    case "dir":
+      guard !settings.path.isEmpty else {
+        throw Complaint(
+          .usage, "the profile \(profile) names no folder", hint: "add path = /a/folder to it")
+      }
+      return .directory(path: settings.path)
+    case "supabase", "":
+      guard let url = settings.url.isEmpty ? environment.url : settings.url
+      else {
+        throw Complaint(
+          .usage, "the profile \(profile) names no address",
+          hint: "add url = https://PROJECT.supabase.co to it, or set SUPABASE_URL")
+      }
+      return .supabase(url: try Source.project(url))
+    default:
+      throw Complaint(.usage, "the profile \(profile) names an unknown store")
+    }
+  }
+
+  /// The profile's key, else the environment's; nil when there is none that this store may have.
+  private static func key(
+    _ settings: Settings, for store: Store, _ environment: SupabaseEnvironment
+  ) -> Secret? {
+    guard case .supabase(let url) = store else { return nil }
+    if !settings.key.revealed.isEmpty { return settings.key }
+    return environment.covers(url) ? environment.key : nil
+  }
+
+  /// A prefix as the folder it names: without slashes at either end; nil when nothing is left.
+  private static func folder(_ prefix: ByteString) -> ByteString? {
+    var bytes = prefix.bytes[...]
+    while bytes.first == ByteString.slash { bytes = bytes.dropFirst() }
+    while bytes.last == ByteString.slash { bytes = bytes.dropLast() }
+    return bytes.isEmpty ? nil : ByteString(bytes)
+  }
+
+  private static func shown(
+    _ store: Store, profile: String, bucket: ByteString?, prefix: ByteString?
+  ) -> String {
+    if !profile.isEmpty { return profile }
+    let way = [bucket, prefix].compactMap { $0 }.map { "/" + Percent.encodePath($0) }.joined()
+    return switch store {
+    case .supabase(let url): "supabase:\(url)\(way)"
+    case .directory(let path): "dir:\(path)"
+    }
+  }
+
+  /// A name for the folders of a store that no profile names.
+  private static func name(of store: Store) -> String {
+    let (kind, text) =
+      switch store {
+      case .supabase(let url): ("supabase", url)
+      case .directory(let path): ("dir", path)
+      }
+    return kind + "-" + Digest.hex(.sha256, of: Array(text.utf8)).prefix(16)
+  }
+}

@@ -1,0 +1,25 @@
+/// What the environment says of a Supabase project.
+struct SupabaseEnvironment: Equatable, Sendable {
+  /// `SUPABASE_URL`
+  var url: String?
+  /// `SUPABASE_KEY`
+  var key: Secret?
+
+  /// That of this process.
+  static var current: SupabaseEnvironment {
+    SupabaseEnvironment(
+      url: Places.environment("SUPABASE_URL"),
+      key: Places.environment("SUPABASE_KEY").map(Secret.init))
+  }
+
+  /// Whether the key may be sent to a project: where `SUPABASE_URL` names one, to that one alone.
+  func covers(_ project: String) -> Bool {
+    guard let url else { return true }
+    do throws(Complaint) {
+      return try Source.project(url) == project
+    } catch {
+      // Not an address: no project is meant, and the key goes nowhere.
+      return false
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import Platform
+
+/// Everything that the options decide, after the table's defaults, the profile and `-o`.
+struct Settings: Equatable, Sendable {
+  var maxAge = Span.zero
+  var timeout = Span.zero
+  /// Bytes; nil is unlimited.
+  var cacheSize: Int64?
+  /// Bytes; nil is unlimited.
+  var listingCacheSize: Int64?
+  var partSize: Int64 = 0
+  var cacheDirectory = ""
+  var dataDirectory = ""
+  /// The owner that files show; nil is the mounting user.
+  var uid: UInt32?
+  var gid: UInt32?
+  var umask: UInt32 = 0
+  var readOnly = false
+  var allowOther = false
+  /// Whether a mount point that holds files is accepted.
+  var nonEmpty = false
+  var insecure = false
+  var foreground = false
+  var logLevel = ""
+  var logFile = ""
+  var configFile = ""
+  var store = ""
+  var url = ""
+  var path = ""
+  var bucket = ""
+  var prefix = ""
+  var key = Secret("")
+  var headers: [Header] = []
+  /// mount(8)'s own words, such as `noexec` and `_netdev`, as they were given.
+  var mountWords: [String] = []
+
+  /// A header that every request carries.
+  struct Header: Equatable, Sendable {
+    let name: String
+    let value: Secret
+  }
+
+  /// The defaults, as the option table states them.
+  static func standard() throws(Complaint) -> Settings {
+    var settings = Settings()
+    for option in Option.table where !option.standard.isEmpty {
+      try option.apply(option.standard, to: &settings, from: .table)
+    }
+    return settings
+  }
+}

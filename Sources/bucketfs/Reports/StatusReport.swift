@@ -1,0 +1,89 @@
+import Platform
+
+/// The state of one mount.
+struct StatusReport: Codable, Equatable, Sendable {
+  /// Room that something takes.
+  struct Usage: Codable, Equatable, Sendable {
+    let bytes: Int64
+    /// The bound in bytes; null when there is none.
+    @Nullable var limit: Int64?
+    /// How many files or listings it is.
+    let files: Int64
+  }
+
+  /// Files on their way to the store.
+  struct Queue: Codable, Equatable, Sendable {
+    let waiting: Int
+    let uploading: Int
+    let failed: Int
+  }
+
+  /// `serving`, or `dead` when its process is gone, or `silent` when that does not answer.
+  let state: String
+  @Nullable var network: String?
+  /// The store's address.
+  @Nullable var store: String?
+  @Nullable var session: String?
+  @Nullable var cache: Usage?
+  @Nullable var listings: Usage?
+  @Nullable var queue: Queue?
+  @Nullable var hiddenKeys: Int?
+  @Nullable var pid: Int32?
+  let mountpoint: String
+  let source: String
+  @Nullable var since: String?
+  @Nullable var cacheDirectory: String?
+  @Nullable var log: String?
+  @Nullable var version: String?
+
+  enum CodingKeys: String, CodingKey {
+    case state, network, store, session, cache, listings, queue, pid, mountpoint, source, since
+    case log, version
+    case hiddenKeys = "hidden_keys"
+    case cacheDirectory = "cache_dir"
+  }
+}
+
+extension StatusReport {
+  /// What can be said of a mount whose process does not.
+  init(state: String, mountpoint: String, source: String) {
+    self.state = state
+    self.mountpoint = mountpoint
+    self.source = source
+  }
+
+  /// The lines for people.
+  var text: String {
+    var rows = [("source", source)]
+    if state != "serving" { rows.append(("state", state)) }
+    func add(_ name: String, _ value: String?) {
+      if let value { rows.append((name, value)) }
+    }
+    add("store", store == source ? nil : store)
+    add("network", network)
+    add("session", session)
+    add("cache", cache.map { Self.text($0, "file", "files") })
+    add("listings", listings.map { Self.text($0, "folder", "folders") })
+    add(
+      "queue",
+      queue.map { "\($0.waiting) waiting, \($0.uploading) uploading, \($0.failed) failed" })
+    if let count = hiddenKeys, count > 0 {
+      add(
+        "hidden", "\(count) objects whose keys cannot be paths: bucketfs unreachable \(mountpoint)")
+    }
+    add("pid", pid.map { "\($0)" })
+    add("since", since)
+    add("log", log)
+    let width = 10
+    return mountpoint + "\n"
+      + rows.map { name, value in
+        "  " + name + String(repeating: " ", count: width - name.count) + value + "\n"
+      }.joined()
+  }
+
+  private static func text(_ usage: Usage, _ one: String, _ many: String) -> String {
+    let limit = usage.limit.map { "of \(Quantity.text(bytes: $0))" } ?? "without a bound"
+    return
+      "\(Quantity.text(bytes: usage.bytes)) \(limit), \(usage.files) \(usage.files == 1 ? one : many)"
+  }
+}

@@ -1,0 +1,57 @@
+import BucketStore
+import FileCache
+import FileSystem
+import Glibc
+import Mount
+import Platform
+
+/// One mount, from its store to its mount point, and what answers for it.
+final class Service: Sendable {
+  let plan: MountPlan
+  /// The mount point as the kernel knows it.
+  let mountpoint: String
+  let store: any BucketStore
+  let fileSystem: FileSystem
+  let since = Timestamp.now
+  /// Where the log goes; nil for standard error.
+  let log: String?
+  /// Builds all the parts, from the store upward; nothing is mounted yet.
+  init(_ plan: MountPlan, at mountpoint: String, log: String?) throws(Complaint) {
+    self.plan = plan
+    self.log = log
+    do throws(MountError) {
+      self.mountpoint = try MountPoint.canonical(mountpoint)
+    } catch {
+      throw Complaint(error)
+    }
+    store = try Self.store(plan)
+    let listings = Listings(
+      store: store,
+      options: ListingOptions(
+        maxAge: plan.settings.maxAge, limit: plan.settings.listingCacheSize))
+    fileSystem = FileSystem(listings: listings, store: store, options: plan.fileSystemOptions)
+  }
+
+  /// Mounts, and serves until the mount is gone.
+  ///
+  /// - Parameter onReady: called once, when the mount can be used and answers the verbs.
+  func run(_ onReady: @escaping @Sendable () -> Void) throws(Complaint) -> ExitCode {
+    let control = try ControlServer(at: ByteString(mountpoint)) { [self] in answer($0, $1) }
+    let session = MountSession(fileSystem: fileSystem, options: plan.mountOptions(at: mountpoint)) {
+      do throws(Errno) {
+        try control.start()
+      } catch {
+        // The mount works without it; the verbs say that it cannot be talked to.
+        Log.error("the control socket cannot be used: \(error)")
+      }
+      onReady()
+    }
+    defer { control.stop() }
+    do throws(MountError) {
+      if case .forced = try session.run() { return .failed }
+      return .done
+    } catch {
+      throw Complaint(error)
+    }
+  }
+}
