@@ -6,6 +6,8 @@ final class WaitingRequest: Sendable {
   let id: UInt
   let caller: Caller
   let operation: Operation
+  /// When its turn must have come, lest it waits longer in the queue than it may for the store.
+  let deadline: Instant
   private let request: Locked<Request?>
 
   init(_ id: UInt, _ request: consuming Request, _ caller: Caller, _ operation: @escaping Operation)
@@ -13,6 +15,7 @@ final class WaitingRequest: Sendable {
     self.id = id
     self.caller = caller
     self.operation = operation
+    deadline = .now + caller.call.timeout
     self.request = Locked(request)
   }
 
@@ -155,10 +158,14 @@ final class SlowLane: Sendable {
   private func run() {
     while let waiting = next() {
       guard let request = waiting.take() else { continue }
+      defer { state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) } }
+      if Instant.now > waiting.deadline {
+        request.fail(Failure(.timedOut, "its turn did not come in time", level: .info))
+        continue
+      }
       if let unanswered = request.serve(waiting.caller, waiting.operation, fileSystem) {
         unanswered.fail(Failure(.io, "an operation would not wait where it may", level: .error))
       }
-      state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) }
     }
     state.wakeAll()
   }

@@ -31,10 +31,10 @@ final class Mounted {
   /// Mounts, runs `body`, unmounts and looks for what is left.
   static func use(
     _ store: any BucketStore, at scratch: Scratch, expecting announced: [String] = [],
-    options change: (inout MountOptions) -> Void = { _ in },
+    maxAge: Span = .seconds(1), options change: (inout MountOptions) -> Void = { _ in },
     _ body: (Mounted) throws -> Void
   ) throws {
-    let mounted = try Mounted(store, scratch, announced, change)
+    let mounted = try Mounted(store, scratch, announced, maxAge, change)
     do {
       try body(mounted)
     } catch {
@@ -45,12 +45,14 @@ final class Mounted {
   }
 
   private init(
-    _ store: any BucketStore, _ scratch: Scratch, _ announced: [String],
+    _ store: any BucketStore, _ scratch: Scratch, _ announced: [String], _ maxAge: Span,
     _ change: (inout MountOptions) -> Void
   ) throws {
-    path = try scratch.folder("mount")
+    path = scratch.path("mount")
+    // It may be there already, and be a dead mount.
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw Errno.last }
     log = WatchedLog(announced)
-    fileSystem = try Self.fileSystem(store, scratch)
+    fileSystem = try Self.fileSystem(store, scratch, maxAge)
     var options = MountOptions(mountPoint: path, source: "test")
     change(&options)
     let isReady = Locked(false)

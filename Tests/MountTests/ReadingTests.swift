@@ -9,7 +9,7 @@ extension MountTests {
       let fixture = try DirectoryFixture()
       try fixture.createBucket("photos")
       try fixture.put("photos", "2024/a.txt", Array("hello\n".utf8))
-      try Mounted.use(fixture.store, at: try Scratch()) { mounted in
+      try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
         let listing = try Shell.run("ls -A photos photos/2024", in: mounted.path)
         #expect(listing.output == "photos:\n2024\n\nphotos/2024:\na.txt\n")
         #expect(listing.code == 0)

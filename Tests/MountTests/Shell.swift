@@ -28,6 +28,9 @@ enum Shell {
     let output: Pipe
     let errors: Pipe
 
+    /// Sends a signal to the program and to all that it started.
+    func send(_ signal: Int32) { kill(-process.processIdentifier, signal) }
+
     /// Whether it has ended by a moment from now.
     func ends(within seconds: Double) -> Bool {
       let deadline = Instant.now + .seconds(seconds)

@@ -1,0 +1,128 @@
+import BucketStore
+import Foundation
+import Mount
+import Platform
+import Testing
+import TestSupport
+
+extension MountTests {
+  /// A store that does not answer, and what must go on all the same.
+  @Suite struct Waiting {
+    private func store(objects: Int) -> StalledStore {
+      let store = MemoryStore()
+      store.createBucket("b")
+      for number in 0..<objects { store.put("b", ByteString("slow/\(number)"), [1, 2, 3]) }
+      store.put("b", "quick/file", Array("quick\n".utf8))
+      return StalledStore(store)
+    }
+
+    /// Opens the files below slow/, each on a thread of its own.
+    private let readers = """
+      exec python3 -c '
+      import threading, os
+      def read(n):
+        try: print(open("b/slow/%d" % n).read() and "read", flush=True)
+        except OSError as error: print(error.strerror, flush=True)
+      threads = [threading.Thread(target=read, args=(n,)) for n in range(COUNT)]
+      for thread in threads: thread.start()
+      for thread in threads: thread.join()
+      '
+      """
+
+    @Test func threeHundredWaitingReadersDelayNothingElse() throws {
+      let store = store(objects: 300)
+      try Mounted.use(store, at: try Scratch(), maxAge: .seconds(3600)) { (mounted) throws in
+        _ = try Shell.run("cat quick/file; ls -l slow", in: mounted.path + "/b")
+        let line = readers.replacingOccurrences(of: "COUNT", with: "300")
+        let waiting = try Shell.start(line, in: mounted.path)
+        #expect(store.awaitWaiting(64))
+        usleep(300_000)
+        let start = Instant.now
+        for _ in 0..<20 {
+          let outcome = try Shell.run(
+            "stat -c %s quick/file slow/7 && ls slow | wc -l && df . > /dev/null",
+            in: mounted.path + "/b")
+          #expect(outcome.output == "6\n3\n300\n", "\(outcome)")
+        }
+        // Three programs a round; none of them may wait for the store, which is silent for 10 s.
+        #expect(Instant.now.since(start) < .seconds(5))
+        let unmount = try Shell.run("fusermount3 -u '\(mounted.path)'", limit: 5)
+        #expect(unmount.code == 1 && unmount.errors.contains("busy"), "\(unmount)")
+
+        let killed = Instant.now
+        waiting.send(SIGKILL)
+        #expect(waiting.ends(within: 5), "readers outlive SIGKILL")
+        #expect(Instant.now.since(killed) < .seconds(5))
+      }
+    }
+
+    @Test func releasedReadersAllGetTheirBytes() throws {
+      let store = store(objects: 100)
+      try Mounted.use(store, at: try Scratch(), maxAge: .seconds(3600)) { (mounted) throws in
+        let line = readers.replacingOccurrences(of: "COUNT", with: "100")
+        let waiting = try Shell.start(line, in: mounted.path)
+        #expect(store.awaitWaiting(64))
+        store.release()
+        #expect(waiting.ends(within: 30))
+        let output = waiting.output.fileHandleForReading.readDataToEndOfFile()
+        #expect(
+          String(decoding: output, as: UTF8.self) == String(repeating: "read\n", count: 100))
+      }
+    }
+
+    @Test func aSignalEndsTheWait() throws {
+      let store = store(objects: 1)
+      try Mounted.use(store, at: try Scratch()) { (mounted) throws in
+        let line = """
+          exec python3 -c '
+          import signal
+          def stop(*_): raise InterruptedError
+          signal.signal(signal.SIGINT, stop)
+          signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+          try: open("b/slow/0").read()
+          except InterruptedError: print("interrupted", flush=True)
+          '
+          """
+        let reader = try Shell.start(line, in: mounted.path)
+        #expect(store.awaitWaiting(1))
+        reader.send(SIGINT)
+        #expect(reader.ends(within: 5))
+        let output = reader.output.fileHandleForReading.readDataToEndOfFile()
+        #expect(String(decoding: output, as: UTF8.self) == "interrupted\n")
+        #expect(store.waiting == 0)
+      }
+    }
+
+    @Test func aKillEndsTheWaitAtOnce() throws {
+      let store = store(objects: 1)
+      try Mounted.use(store, at: try Scratch()) { (mounted) throws in
+        let reader = try Shell.start("exec cat b/slow/0", in: mounted.path)
+        #expect(store.awaitWaiting(1))
+        reader.send(SIGKILL)
+        #expect(reader.ends(within: 5))
+        #expect(store.awaitNoneWaiting())
+      }
+    }
+
+    @Test func aSilentStoreEndsInATimeOut() throws {
+      let store = store(objects: 1)
+      try Mounted.use(store, at: try Scratch(), options: { $0.timeout = .milliseconds(300) }) {
+        let reader = try Shell.run("cat b/slow/0", in: $0.path, limit: 20)
+        #expect(reader.errors.contains("timed out"), "\(reader)")
+      }
+    }
+
+    @Test func stoppingEndsEveryWait() throws {
+      let store = store(objects: 100)
+      try Mounted.use(store, at: try Scratch()) { (mounted) throws in
+        let line = readers.replacingOccurrences(of: "COUNT", with: "100")
+        let waiting = try Shell.start(line, in: mounted.path)
+        #expect(store.awaitWaiting(64))
+        mounted.stop()
+        #expect(mounted.join(within: 8))
+        #expect(try mounted.result == .stopped)
+        #expect(waiting.ends(within: 5))
+      }
+    }
+  }
+}
