@@ -131,6 +131,12 @@ enum SupabaseJSON {
     var limit: Int
     var offset: Int
     var search: String?
+    var sortBy: SortBy
+
+    struct SortBy: Encodable {
+      var column: String
+      var order = "asc"
+    }
   }
 
   struct SignBody: Encodable {

@@ -22,33 +22,46 @@ extension SupabaseStore {
       lacks.withLock { $0.listing = true }
       return try oldList(request, call)
     }
-    let next = try answer.hasNext ? following(answer, place) : nil
     var page = ListPage(
       objects: answer.objects.map { $0.info(ByteString($0.name)) },
       folders: answer.folders.map { Self.folder(ByteString($0.name), below: request.prefix) },
       next: nil)
+    let border = request.delimited ? Self.border(of: page, below: request.prefix) : nil
     if let covered = place?.covered {
       page.objects.removeAll { covered.contains($0.key) }
       page.folders.removeAll { covered.contains($0) }
     }
+    var next = try answer.hasNext ? following(answer, place) : nil
     var covered: SupabaseCursor.Gap?
-    if request.delimited, next != nil, let file = Self.lastObject(answer) {
+    switch border {
+    case .object(let file)
+    where answer.hasNext || answer.objects.count + answer.folders.count >= pageSize:
       covered = SupabaseCursor.Gap(after: file)
       let gap = try gap(after: file, request, call)
       page.objects += gap.objects
       page.folders += gap.folders
+    case .nameless where next != nil:
+      // The server's own cursor would pass over the rest of this folder.
+      next = SupabaseCursor.beyond(request.prefix + "/") ?? next
+    default: break
     }
     page.next = next.map { SupabaseCursor(server: $0, covered: covered).cursor }
     return page
   }
 
-  /// The key of the last entry of a page, when that is an object.
-  ///
+  /// The last entry of a page, where what follows it needs care.
+  private enum Border {
+    case object(ByteString)
+    /// The folder without a name, of a key such as `a//b` below `a/`.
+    case nameless
+  }
+
   /// A page's two arrays are each in order; the later of their last names ends it.
-  private static func lastObject(_ page: SupabaseJSON.Page) -> ByteString? {
-    guard let object = page.objects.last.map({ ByteString($0.name) }) else { return nil }
-    guard let folder = page.folders.last.map({ ByteString($0.name) }) else { return object }
-    return folder < object ? object : nil
+  private static func border(of page: ListPage, below prefix: ByteString) -> Border? {
+    if let folder = page.folders.last, page.objects.last.map({ $0.key < folder }) ?? true {
+      return folder == prefix + "/" ? .nameless : nil
+    }
+    return page.objects.last.map { .object($0.key) }
   }
 
   /// The server names the folder of `a//b` below `a/` as `a/` itself: its name is `a//`.
@@ -85,7 +98,7 @@ extension SupabaseStore {
 
   /// What the server leaves out where a page ends with an object F: with a delimiter the next page
   /// begins after `F/`, so names between F and `F/` (`F.json`, `F (1)`, a folder `F.d/`), and the
-  /// folder `F/` itself, are in no page.
+  /// folder `F/` itself, are in no page. A full page may claim to be the last for the same reason.
   ///
   /// A listing without delimiter is exact: it is read from F on, as far as `F/`. A folder in
   /// between is passed over at once by a cursor of our own making.
