@@ -26,14 +26,11 @@ extension SupabaseStore {
       throw error
     }
     let probe = ObjectName(bucket: bucket, key: ".bucketfs-probe")
-    var response: HTTPResponse?
-    if !lacks.withLock({ $0.info }) { response = try infoResponse(probe, call) }
     let answer: HTTPResponse
-    if let response {
+    if let response = try infoResponse(probe, call) {
       answer = response
     } else {
-      answer = try send(
-        "GET", try path("/object/authenticated", probe), headers: [("Range", "bytes=0-0")], call)
+      answer = try firstByteResponse(probe, call)
     }
     if answer.status == 200 || answer.status == 206 { return true }
     let verdict = SupabaseErrors.verdict(on: answer, reading: true)
@@ -43,7 +40,6 @@ extension SupabaseStore {
   }
 
   package func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
-    if lacks.withLock({ $0.info }) { return try oldInfo(object, call) }
     guard let response = try infoResponse(object, call) else { return try oldInfo(object, call) }
     guard response.status == 200 else {
       throw SupabaseErrors.verdict(on: response, reading: true).error
@@ -61,16 +57,47 @@ extension SupabaseStore {
   }
 
   /// The info call's answer, or nil when the server has no such call.
+  ///
+  /// A server without it takes the path for that of an object in a bucket named `info`, and says
+  /// that the bucket is not found. Whether it means ours is asked by a read.
   private func infoResponse(_ object: ObjectName, _ call: Call) throws(StoreError)
     -> HTTPResponse?
   {
+    let known = features.withLock { $0.info }
+    if known == false { return nil }
     let response = try send("GET", try path("/object/info/authenticated", object), call)
-    if response.status == 404,
-      SupabaseErrors.verdict(on: response, reading: true).cause == .routeMissing
-    {
-      lacks.withLock { $0.info = true }
-      return nil
+    let cause =
+      response.status < 400
+      ? nil : SupabaseErrors.verdict(on: response, reading: true).cause
+    let exists: Bool
+    switch cause {
+    case .routeMissing: exists = false
+    case .bucketMissing where known == nil:
+      let read = try firstByteResponse(object, call)
+      if read.status >= 400 {
+        let verdict = SupabaseErrors.verdict(on: read, reading: true)
+        if verdict.cause == .bucketMissing { return response }
+        guard verdict.error.kind == .notFound || verdict.error.kind == .damaged else {
+          throw verdict.error
+        }
+      }
+      exists = false
+    case .bucketMissing, .bytesMissing: return response
+    case nil:
+      let isMissing =
+        SupabaseErrors.verdict(on: response, reading: true).error.kind == .notFound
+      guard response.status == 200 || isMissing else { return response }
+      exists = true
     }
-    return response
+    if known != exists { features.withLock { $0.info = exists } }
+    return exists ? response : nil
+  }
+
+  /// The answer to a read of an object's first byte, without its body.
+  private func firstByteResponse(_ object: ObjectName, _ call: Call) throws(StoreError)
+    -> HTTPResponse
+  {
+    try send(
+      "GET", try path("/object/authenticated", object), headers: [("Range", "bytes=0-0")], call)
   }
 }

@@ -8,7 +8,7 @@ extension SupabaseStore {
       // Keys are text: nothing begins with what is none.
       return ListPage(objects: [], folders: [], next: nil)
     }
-    if lacks.withLock({ $0.listing }) { return try oldList(request, call) }
+    if features.withLock({ $0.listing }) == false { return try oldList(request, call) }
     let place = try request.cursor.map { (cursor) throws(StoreError) in
       try SupabaseCursor(cursor)
     }
@@ -19,9 +19,10 @@ extension SupabaseStore {
       if request.cursor != nil {
         throw StoreError(.server, "the server's listing call was there and is gone")
       }
-      lacks.withLock { $0.listing = true }
+      features.withLock { $0.listing = false }
       return try oldList(request, call)
     }
+    features.withLock { $0.listing = true }
     var page = ListPage(
       objects: answer.objects.map { $0.info(ByteString($0.name)) },
       folders: answer.folders.map { Self.folder(ByteString($0.name), below: request.prefix) },
@@ -90,7 +91,9 @@ extension SupabaseStore {
       headers: [("Content-Type", "application/json")], body: SupabaseJSON.encode(body), call)
     guard response.status == 200 else {
       let verdict = SupabaseErrors.verdict(on: response, reading: true)
-      if verdict.cause == .routeMissing { return nil }
+      // The call itself never misses a bucket; a server without it takes it for an upload into a
+      // bucket of the call's name.
+      if verdict.cause == .routeMissing || verdict.cause == .bucketMissing { return nil }
       throw verdict.error
     }
     return try SupabaseJSON.decode(SupabaseJSON.Page.self, from: response)

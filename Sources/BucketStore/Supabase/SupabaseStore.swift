@@ -7,18 +7,18 @@ import Platform
 /// its failures have no body. Retries are a decorator's; two are the store's own, once each: after
 /// the renewal of an expired token, and of an object whose bytes were being replaced.
 package final class SupabaseStore: BucketStore {
-  /// What a server has turned out to lack. Only ever grows.
-  struct Lacks: Sendable {
+  /// What is known of a server's calls; nil until an answer has shown it.
+  struct Features: Sendable {
     /// The exact listing, version 2.
-    var listing = false
+    var listing: Bool?
     /// The info call.
-    var info = false
+    var info: Bool?
   }
 
   let address: SupabaseAddress
   let user: SupabaseSession
   let pageSize: Int
-  let lacks = Locked(Lacks())
+  let features = Locked(Features())
   private let key: String
   private let transport: any HTTPTransport
   private let headers: [(name: String, value: String)]
@@ -42,7 +42,7 @@ package final class SupabaseStore: BucketStore {
   }
 
   package var capabilities: StoreCapabilities {
-    StoreCapabilities(flatListing: !lacks.withLock { $0.listing }, pageSize: pageSize)
+    StoreCapabilities(flatListing: features.withLock { $0.listing } ?? true, pageSize: pageSize)
   }
 
   package var session: SessionState { user.current }

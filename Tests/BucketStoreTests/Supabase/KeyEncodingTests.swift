@@ -1,5 +1,6 @@
 import BucketStore
 import Platform
+import TestSupport
 import Testing
 
 @Suite struct KeyEncodingTests {
@@ -28,7 +29,7 @@ import Testing
   }
 
   @Test func everyNameComesBackFromAKeyThatTheStoreTakes() throws {
-    var random = SeededRandom(seed: 41)
+    var random = SeededGenerator(seed: 41)
     for _ in 0..<20_000 {
       let name = random.awkwardBytes()
       let key = try #require(KeyEncoding.encode.encode(name))
@@ -38,7 +39,7 @@ import Testing
   }
 
   @Test func everyKeyThatTheStoreTakesComesBackFromItsName() {
-    var random = SeededRandom(seed: 42)
+    var random = SeededGenerator(seed: 42)
     for _ in 0..<20_000 {
       let key = ByteString(random.awkwardBytes().bytes.filter(KeyEncoding.isTaken))
       #expect(KeyEncoding.encode.encode(KeyEncoding.encode.decode(key)) == key, "\(key)")
@@ -63,7 +64,7 @@ import Testing
   }
 
   @Test func aPathMayBeEncodedWholeOrInSegments() throws {
-    var random = SeededRandom(seed: 43)
+    var random = SeededGenerator(seed: 43)
     for _ in 0..<2_000 {
       let path = random.awkwardBytes()
       let segments = path.split(at: ByteString.slash).compactMap { KeyEncoding.encode.encode($0) }

@@ -1,5 +1,6 @@
 import BucketStore
 import Platform
+import TestSupport
 
 /// Answers requests by a closure, as the wire would, and remembers them.
 final class ScriptedTransport: HTTPTransport {
@@ -76,36 +77,8 @@ extension HTTPResponse {
   }
 }
 
-/// Collects what a store hands on.
-final class CollectingSink: GetSink {
-  struct State {
-    var heads: [ObjectHead] = []
-    var bytes: [UInt8] = []
-  }
-
-  private let state = Locked(State())
-  private let limit: Int
-
-  /// - Parameter limit: declines the bytes after so many.
-  init(limit: Int = .max) {
-    self.limit = limit
-  }
-
-  var heads: [ObjectHead] { state.withLock { $0.heads } }
-  var text: String { String(decoding: state.withLock { $0.bytes }, as: UTF8.self) }
-  var bytes: [UInt8] { state.withLock { $0.bytes } }
-
-  func begin(_ head: ObjectHead) -> Bool {
-    state.withLock { $0.heads.append(head) }
-    return true
-  }
-
-  func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    state.withLock { state in
-      state.bytes += Array(bytes)
-      return state.bytes.count < limit
-    }
-  }
+extension CollectingSink {
+  var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension SupabaseStore {

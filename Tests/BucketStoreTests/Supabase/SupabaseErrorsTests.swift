@@ -1,4 +1,5 @@
 import Platform
+import TestSupport
 import Testing
 
 @testable import BucketStore
@@ -218,7 +219,7 @@ struct FailureCase: Sendable, CustomTestStringConvertible {
   }
 
   @Test func randomBodiesNeverTrap() {
-    var random = SeededRandom(seed: 11)
+    var random = SeededGenerator(seed: 11)
     let seed = Array(
       "{\"statusCode\":\"404\",\"error\":\"not_found\",\"message\":\"Object not found\"}".utf8)
     var kinds: Set<StoreError.Kind> = []

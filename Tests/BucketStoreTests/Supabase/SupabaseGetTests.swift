@@ -1,4 +1,5 @@
 import Platform
+import TestSupport
 import Testing
 
 @testable import BucketStore
@@ -217,7 +218,7 @@ import Testing
   }
 
   @Test func randomHeadersNeverTrap() throws {
-    var random = SeededRandom(seed: 21)
+    var random = SeededGenerator(seed: 21)
     var taken = 0
     for _ in 0..<4_000 {
       func number() -> String {

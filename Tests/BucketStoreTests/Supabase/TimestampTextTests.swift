@@ -1,6 +1,7 @@
 import BucketStore
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @Suite struct TimestampTextTests {
@@ -52,7 +53,7 @@ import Testing
   }
 
   @Test func randomTextNeverTraps() {
-    var random = SeededRandom(seed: 7)
+    var random = SeededGenerator(seed: 7)
     let alphabet = Array("0123456789-:T.Z+ ,GMTJanApr\u{e9}".unicodeScalars)
     var read = 0
     for _ in 0..<20_000 {
