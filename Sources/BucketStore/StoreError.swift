@@ -34,6 +34,8 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     case offline
     /// The store has no such call.
     case unsupported
+    /// This device has no room for the bytes.
+    case noRoom
   }
 
   package var kind: Kind
@@ -56,7 +58,7 @@ extension StoreError.Kind {
       .disabled:
       true
     case .notFound, .refused, .conflict, .exists, .tooLarge, .typeRefused, .keyRefused, .cancelled,
-      .unsupported:
+      .unsupported, .noRoom:
       false
     }
   }
@@ -79,6 +81,7 @@ extension StoreError.Kind {
     case .timeout: .timedOut
     case .cancelled: .interrupted
     case .disabled: .networkDown
+    case .noRoom: .noSpace
     }
   }
 }

@@ -45,3 +45,9 @@ extern int bucketfs_close_range(unsigned int first, unsigned int last, int flags
 /* environ(7) is a variable, which Swift 6 does not read from several threads. */
 extern char **environ;
 static inline char **bucketfs_environment(void) { return environ; }
+
+/* fsetxattr(2), fgetxattr(2): glibc declares them in a header that `import Glibc` does not show. */
+extern int bucketfs_fsetxattr(int descriptor, const char *name, const void *value,
+                              unsigned long size, int flags) __asm__("fsetxattr");
+extern long bucketfs_fgetxattr(int descriptor, const char *name, void *value, unsigned long size)
+    __asm__("fgetxattr");

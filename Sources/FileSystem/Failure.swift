@@ -36,7 +36,7 @@ extension Failure {
       case .notFound, .cancelled, .offline, .disabled: .debug
       case .connectivity, .timeout, .throttled: .info
       case .refused, .sessionExpired, .conflict, .exists, .tooLarge, .typeRefused, .keyRefused,
-        .unsupported, .server:
+        .unsupported, .server, .noRoom:
         .warning
       case .damaged: .error
       }

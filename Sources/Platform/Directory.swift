@@ -75,7 +75,7 @@ package struct Directory: ~Copyable, Sendable {
     }
   }
 
-  private static func parts(of path: ByteString) -> (parent: ByteString, name: ByteString) {
+  static func parts(of path: ByteString) -> (parent: ByteString, name: ByteString) {
     guard let cut = path.bytes.lastIndex(of: ByteString.slash) else { return (".", path) }
     return (ByteString(path.bytes[..<cut]), ByteString(path.bytes[(cut + 1)...]))
   }

@@ -1,0 +1,100 @@
+import Glibc
+import Platform
+
+/// The cache's folder on the device: checked, locked, and never left by what a server names.
+///
+/// `storage` and `storage-hashed` hold copies, `tmp` what is being downloaded. Held by one program
+/// at a time through flock(2) on the file `lock`, which says which program that is.
+final class CacheDirectory: Sendable {
+  let path: String
+  /// Every path below goes through this one, with RESOLVE_BENEATH and without symlinks.
+  let root: Directory
+  private let lock: Locked<File?>
+
+  static let storage: ByteString = "storage"
+  static let hashed: ByteString = "storage-hashed"
+  static let temporary: ByteString = "tmp"
+
+  /// Makes, checks and locks the folder.
+  init(_ path: String, mountPoint: String) throws(CacheError) {
+    try FolderTrust.prepare(path)
+    self.path = path
+    do throws(Errno) {
+      root = try Directory(path)
+    } catch {
+      throw .system(path: path, doing: "open", error)
+    }
+    lock = Locked(try Self.lock(root, path, mountPoint))
+    do throws(Errno) {
+      for folder in [Self.storage, Self.hashed, Self.temporary] {
+        try root.makeFolders(folder)
+        let made = try root.open(folder, O_RDONLY | O_DIRECTORY)
+        try check { fchmod(made.descriptor, 0o700) }
+      }
+      let tag = try root.open("CACHEDIR.TAG", O_WRONLY | O_CREAT)
+      try Array(Self.tagText.utf8).withUnsafeBufferPointer { (text) throws(Errno) in
+        try tag.write(UnsafeRawBufferPointer(text), at: 0)
+      }
+    } catch {
+      throw .system(path: path, doing: "make the folders of", error)
+    }
+  }
+
+  /// Lets another program have the folder.
+  func unlock() {
+    lock.withLock { $0 = nil }
+  }
+
+  /// Removes what an earlier program left in `tmp`, once it is older than a day.
+  func removeLeftovers(except kept: Set<ByteString>, olderThan age: Span = .seconds(86_400)) {
+    do throws(Errno) {
+      for name in try root.names(in: Self.temporary) {
+        let path = Self.temporary + "/" + name
+        if kept.contains(path) { continue }
+        let modified = try root.open(path, O_RDONLY | O_NONBLOCK).status().st_mtim
+        let time = Timestamp(seconds: Int64(modified.tv_sec), nanoseconds: Int64(modified.tv_nsec))
+        if Timestamp.now.since(time) > age { try root.remove(path) }
+      }
+    } catch {
+      Log.warning("cannot clean up \(self.path)/tmp: \(error)")
+    }
+  }
+
+  /// https://bford.info/cachedir/: backups pass over a folder with such a file.
+  private static let tagText =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache made by bucketfs.\n"
+
+  private static func lock(_ root: borrowing Directory, _ path: String, _ mountPoint: String)
+    throws(CacheError) -> File
+  {
+    do throws(Errno) {
+      let file = try root.open("lock", O_RDWR | O_CREAT)
+      if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 {
+        try file.truncate(to: 0)
+        try Array("\(getpid())\n\(mountPoint)\n".utf8).withUnsafeBufferPointer {
+          (text) throws(Errno) in
+          try file.write(UnsafeRawBufferPointer(text), at: 0)
+        }
+        return file
+      }
+      let error = Errno.last
+      if error != .again { throw error }
+    } catch {
+      throw .system(path: path, doing: "lock", error)
+    }
+    throw holder(of: path)
+  }
+
+  /// Who holds the lock, as far as the file says.
+  private static func holder(of path: String) -> CacheError {
+    do throws(Errno) {
+      let text = String(decoding: try File.contents(of: path + "/lock"), as: UTF8.self)
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      return .inUse(
+        directory: path, pid: lines.first.flatMap { Int32($0) },
+        mountPoint: lines.count > 1 ? String(lines[1]) : nil)
+    } catch {
+      return .inUse(directory: path, pid: nil, mountPoint: nil)
+    }
+  }
+}

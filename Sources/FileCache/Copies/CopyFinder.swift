@@ -1,0 +1,97 @@
+import BucketStore
+import Glibc
+import Platform
+
+/// Finds copies by their files, for when the index does not know them.
+struct CopyFinder {
+  private let directory: CacheDirectory
+
+  init(_ directory: CacheDirectory) {
+    self.directory = directory
+  }
+
+  /// Every file that may be a copy, relative to the cache's folder.
+  func files() -> [ByteString] {
+    var found: [ByteString] = []
+    for folder in [CacheDirectory.storage, CacheDirectory.hashed] {
+      walk(folder) { found.append($0) }
+    }
+    return found
+  }
+
+  /// Removes every copy, and everything in `tmp`.
+  func removeAll() {
+    for folder in [CacheDirectory.storage, CacheDirectory.hashed, CacheDirectory.temporary] {
+      walk(folder, remove)
+    }
+  }
+
+  /// The copy that a file says it is; nil when that cannot be so.
+  ///
+  /// A file is believed when it says which object it is, lies where that object belongs, and has
+  /// the size and time it says; after a reboot its bytes must match the checksum too, since a
+  /// power cut may have left others.
+  func identify(_ path: ByteString, content: UInt64) -> (ObjectName, Copy)? {
+    do throws(Errno) {
+      let file = try directory.root.open(path, O_RDONLY | O_NONBLOCK)
+      let status = try file.status()
+      guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+      let stamp = FileStamp(status)
+      let attribute = try file.attribute(CopyIdentity.attribute)
+      guard let identity = CopyIdentity(encoded: attribute, inode: stamp.inode),
+        identity.stamp == stamp,
+        path == CopyPath.plain(identity.object) || path == CopyPath.hashed(identity.object)
+      else { return nil }
+      let isSameBoot = identity.boot == Boot.current
+      if !isSameBoot {
+        guard let expected = Checksum.md5(of: identity.facts.tag),
+          try file.md5(size: stamp.size) == expected
+        else { return nil }
+      }
+      let copy = Copy(
+        path: path, stamp: stamp, facts: identity.facts, fetched: identity.fetched,
+        confirmed: identity.fetched, used: identity.fetched, isVerified: identity.isVerified,
+        isDurable: !isSameBoot, content: content)
+      return (identity.object, copy)
+    } catch {
+      // Whatever the reason, the file cannot show what it is.
+      return nil
+    }
+  }
+
+  /// Removes a file that is no copy.
+  func remove(_ path: ByteString) {
+    do throws(Errno) {
+      try directory.root.remove(path)
+    } catch {
+      Log.warning("cannot remove \(directory.path)/\(path): \(error)")
+    }
+  }
+
+  /// Calls `body` with each file below a folder, and removes folders that are left empty.
+  private func walk(_ folder: ByteString, _ body: (ByteString) -> Void) {
+    do throws(Errno) {
+      for name in try directory.root.names(in: folder) {
+        let path = folder + "/" + name
+        if isFolder(path) {
+          walk(path, body)
+          // Not empty is the usual case, and no fault.
+          do throws(Errno) { try directory.root.removeFolder(path) } catch {}
+        } else {
+          body(path)
+        }
+      }
+    } catch {
+      Log.warning("cannot look through \(directory.path)/\(folder): \(error)")
+    }
+  }
+
+  private func isFolder(_ path: ByteString) -> Bool {
+    do throws(Errno) {
+      _ = try directory.root.open(path, O_RDONLY | O_DIRECTORY)
+      return true
+    } catch {
+      return false
+    }
+  }
+}

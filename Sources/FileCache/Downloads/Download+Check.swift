@@ -1,0 +1,157 @@
+import BucketStore
+import Platform
+
+extension Download {
+  private enum Next {
+    case nothing
+    case check(PartFile, ObjectFacts)
+    case retire(Partial?, PartFile?)
+  }
+
+  /// Looks at what there is to do after a transfer has ended or a reader has left: check bytes
+  /// that are all there, or let go of a download that nobody has open. Blocks.
+  func settle() {
+    let partSize = cache.options.partSize
+    let next = state.withLock { state -> Next in
+      switch state.phase {
+      case .open:
+        if state.isSizeKnown, let file = state.file, let facts = state.facts, !state.isDirect,
+          state.present.isWhole(facts.size)
+        {
+          state.phase = .checking
+          return .check(file, facts)
+        }
+        guard state.readers == 0, state.transfers.isEmpty else { return .nothing }
+        state.phase = .closed
+        state.isSettled = true
+        return .retire(state.partial(over: partSize), state.file)
+      case .ended:
+        guard state.readers == 0, state.transfers.isEmpty, !state.isSettled else {
+          return .nothing
+        }
+        state.isSettled = true
+        return .retire(nil, state.file)
+      case .asking, .unchanged, .checking, .whole, .closed: return .nothing
+      }
+    }
+    state.wakeAll()
+    switch next {
+    case .nothing: break
+    case .check(let file, let facts): check(file, facts)
+    case .retire(let partial, let file): cache.retire(self, keeping: partial, of: file)
+    }
+  }
+
+  /// Compares all bytes with the checksum that the tag is, if it is one.
+  private func check(_ file: PartFile, _ facts: ObjectFacts) {
+    guard let expected = Checksum.md5(of: facts.tag) else {
+      accept(file, facts, isVerified: false)
+      return
+    }
+    let actual: String?
+    do throws(Errno) {
+      actual = try file.file.md5(size: facts.size)
+    } catch {
+      Log.warning("\(object): cannot read the download back: \(error)")
+      actual = nil
+    }
+    if actual == expected {
+      accept(file, facts, isVerified: true)
+    } else {
+      reject(file)
+    }
+  }
+
+  private func accept(_ file: PartFile, _ facts: ObjectFacts, isVerified: Bool) {
+    let (suspect, handed, isSuperseded) = state.withLock {
+      ($0.suspect, $0.handed.ranges, $0.isSuperseded)
+    }
+    var isConsistent = true
+    if let suspect {
+      do throws(Errno) {
+        isConsistent = try file.agrees(with: suspect, in: handed)
+      } catch {
+        isConsistent = false
+      }
+      cache.discard(suspect)
+    }
+    state.withLock { state in
+      state.suspect = nil
+      if isConsistent {
+        state.phase = .whole
+      } else {
+        // The file becomes a copy for others; who was given the wrong bytes gets no more.
+        state.file = nil
+        state.phase = .ended(
+          StoreError(.damaged, "\(object): bytes that were read did not match the checksum"))
+      }
+    }
+    if isSuperseded {
+      markSettled()
+      cache.retire(self, keeping: nil, of: file)
+    } else {
+      cache.publish(self, file, facts, isVerified: isVerified, isNewContent: !isConsistent)
+    }
+    state.wakeAll()
+  }
+
+  /// Bytes that do not match are fetched once more; if those do not match either, it is over.
+  private func reject(_ file: PartFile) {
+    let isSecond = state.withLock { $0.isSecondTry }
+    Log.warning("\(object): the bytes do not match the checksum\(isSecond ? " again" : "")")
+    if isSecond {
+      giveUp(
+        StoreError(.damaged, "\(object): the bytes do not match the store's checksum"), file)
+      return
+    }
+    let again: PartFile
+    do throws(Errno) {
+      again = try PartFile.make(in: cache.directory, content: content)
+    } catch {
+      giveUp(StoreError(.damaged, "\(object): damaged, and no room to fetch it again"), file)
+      return
+    }
+    let (id, isSuspectKept) = state.withLock { state -> (Int, Bool) in
+      let isKept = !state.handed.ranges.isEmpty
+      state.isSecondTry = true
+      state.suspect = isKept ? file : nil
+      state.file = again
+      state.present = PartMap()
+      state.phase = .open
+      var transfer = Transfer(
+        start: 0, limit: state.size, call: Call(timeout: cache.options.timeout))
+      transfer.isFresh = true
+      return (state.add(transfer), isKept)
+    }
+    if !isSuspectKept { cache.discard(file) }
+    run(id)
+  }
+
+  private func giveUp(_ error: StoreError, _ file: PartFile) {
+    state.withLock { state in
+      state.phase = .ended(error)
+      state.isSuperseded = true
+      state.file = nil
+    }
+    cache.discard(file)
+    markSettled()
+    cache.retire(self, keeping: nil, of: nil)
+  }
+
+  /// The file has become a copy, or never will.
+  func markSettled() {
+    state.withLock { $0.isSettled = true }
+    state.wakeAll()
+  }
+}
+
+extension Download.State {
+  /// What is worth keeping when nobody has it open: parts of a large object with a tag.
+  func partial(over partSize: Int64) -> Partial? {
+    guard let facts, let file, facts.tag != nil, facts.size > partSize, !isSuperseded,
+      isSizeKnown, !isSecondTry, present.count > 0
+    else { return nil }
+    return Partial(
+      path: file.path, facts: facts, present: present, fetched: fetched, used: .now)
+  }
+}

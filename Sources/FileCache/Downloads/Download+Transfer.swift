@@ -1,0 +1,190 @@
+import BucketStore
+import Platform
+
+extension Download {
+  /// How often a broken transfer is resumed as long as each piece brings something.
+  private static let resumeLimit = 64
+
+  /// Asks the store, on a thread of the pool.
+  ///
+  /// - Parameter firstPart: how many bytes to ask for when the object is known to be large.
+  func ask(firstPart: Int64?, timeout: Span) {
+    let id = state.withLock { state in
+      state.add(Transfer(start: 0, limit: firstPart, call: Call(timeout: timeout)))
+    }
+    launch([id])
+  }
+
+  /// Runs transfers on threads of the pool.
+  func launch(_ ids: [Int]) {
+    for id in ids where !cache.pool.run({ self.run(id) }) {
+      fail(id, StoreError(.cancelled, "the cache is being closed"))
+    }
+  }
+
+  /// Runs one transfer to its end, resuming it where it breaks. Blocks.
+  func run(_ id: Int) {
+    var resumes = 0
+    while let request = request(id) {
+      let before = state.withLock { $0.received }
+      let error = attempt(id, request)
+      guard let error else { break }
+      let progress = state.withLock { $0.received } - before
+      resumes += 1
+      guard canResume(id, after: error, progress: progress), resumes <= Self.resumeLimit else {
+        fail(id, error)
+        break
+      }
+      Log.info("\(object): resumed after \(progress) bytes: \(error)")
+    }
+    settle()
+  }
+
+  /// Makes one request.
+  ///
+  /// - Returns: nil when the transfer has ended, as it should or on purpose, else why it broke.
+  private func attempt(_ id: Int, _ request: (GetRequest, Call)) -> StoreError? {
+    do throws(StoreError) {
+      let outcome = try cache.store.get(request.0, into: TransferSink(self, id), request.1)
+      switch outcome {
+      case .notModified:
+        guard request.0.unlessTag != nil else {
+          return StoreError(.server, "\(object): not modified, says the store, unasked")
+        }
+        answer(.unchanged)
+        return nil
+      case .complete: return complete(id)
+      }
+    } catch {
+      return broken(id, error)
+    }
+  }
+
+  /// Looks at a transfer that brought all that its answer announced.
+  private func complete(_ id: Int) -> StoreError? {
+    state.withLock { state -> StoreError? in
+      guard let transfer = state.transfers[id] else { return nil }
+      if let fault = transfer.fault { return fault }
+      guard case .open = state.phase else {
+        state.transfers[id] = nil
+        return nil
+      }
+      if !state.isSizeKnown {
+        state.facts?.size = transfer.next
+        state.isSizeKnown = true
+      }
+      let end = min(transfer.limit ?? state.size, state.size)
+      guard transfer.start >= end || state.present.contains(transfer.start..<end) else {
+        return StoreError(.damaged, "\(object): the store sent less than it announced")
+      }
+      state.transfers[id] = nil
+      return nil
+    }
+  }
+
+  /// Looks at a transfer that threw.
+  private func broken(_ id: Int, _ error: StoreError) -> StoreError? {
+    enum Verdict {
+      case done
+      case unchanged
+      case broken(StoreError)
+    }
+    let verdict = state.withLock { state -> Verdict in
+      if case .unchanged = state.phase { return .unchanged }
+      guard let transfer = state.transfers[id] else { return .done }
+      if let fault = transfer.fault { return .broken(fault) }
+      let isOver = state.isEnded || transfer.isStopped || (state.isDirect && state.isSizeKnown)
+      guard isOver else { return .broken(error) }
+      state.transfers[id] = nil
+      return .done
+    }
+    switch verdict {
+    case .done: return nil
+    case .unchanged:
+      answer(.unchanged)
+      return nil
+    case .broken(let error): return error
+    }
+  }
+
+  /// What to ask next for a transfer; nil when it is over.
+  private func request(_ id: Int) -> (GetRequest, Call)? {
+    let asked = asked
+    return state.withLock { state -> (GetRequest, Call)? in
+      guard let transfer = state.transfers[id] else { return nil }
+      var request = GetRequest(object: object)
+      switch state.phase {
+      case .asking:
+        request.unlessTag = asked
+        request.range = transfer.limit.map { 0..<$0 }
+      case .open:
+        let end = min(transfer.limit ?? state.size, state.size)
+        if transfer.next >= end {
+          state.transfers[id] = nil
+          return nil
+        }
+        if transfer.next > 0 || end < state.size { request.range = transfer.next..<end }
+        if transfer.isFresh { request.fresh = state.facts?.tag }
+      case .unchanged, .checking, .whole, .closed, .ended:
+        state.transfers[id] = nil
+        return nil
+      }
+      return (request, transfer.call)
+    }
+  }
+
+  private func canResume(_ id: Int, after error: StoreError, progress: Int64) -> Bool {
+    state.withLock { state -> Bool in
+      guard var transfer = state.transfers[id], !transfer.call.cancellation.isCancelled else {
+        return false
+      }
+      switch state.phase {
+      case .asking:
+        // A guess of the size that is too large makes the range one that the store refuses.
+        guard transfer.limit != nil, error.kind == .server || error.kind == .damaged else {
+          return false
+        }
+        transfer.limit = nil
+        transfer.fault = nil
+        state.transfers[id] = transfer
+        return true
+      case .open:
+        return state.isSizeKnown && !state.isDirect && progress > 0 && transfer.fault == nil
+          && error.kind.isRetryable && error.kind != .offline && error.kind != .disabled
+      case .unchanged, .checking, .whole, .closed, .ended: return false
+      }
+    }
+  }
+
+  /// Ends a transfer that will bring no more, and tells who waits for it.
+  private func fail(_ id: Int, _ error: StoreError) {
+    let isAsking = state.withLock { state -> Bool in
+      state.transfers[id] = nil
+      state.failures += 1
+      state.lastFailure = error
+      if case .asking = state.phase { return true }
+      if !state.isSizeKnown, case .open = state.phase { state.phase = .ended(error) }
+      return false
+    }
+    if isAsking { answer(.ended(error)) }
+    state.wakeAll()
+  }
+
+  /// Ends the question. The cache is told first, so that who waits finds it up to date.
+  private func answer(_ phase: Phase) {
+    cache.answered(self, with: phase)
+    state.withLock { state in
+      state.transfers = [:]
+      state.phase = phase
+    }
+    state.wakeAll()
+  }
+}
+
+extension Download.State {
+  mutating func add(_ transfer: Transfer) -> Int {
+    lastTransfer += 1
+    transfers[lastTransfer] = transfer
+    return lastTransfer
+  }
+}

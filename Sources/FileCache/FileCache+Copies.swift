@@ -1,0 +1,52 @@
+package import BucketStore
+package import Platform
+
+/// A copy as people and programs are told of it.
+package struct CopyInfo: Sendable, Equatable {
+  /// The file's absolute path.
+  package let path: ByteString
+  package let info: ObjectInfo
+  package let fetched: Timestamp
+  package let confirmed: Timestamp
+  package let isPinned: Bool
+}
+
+extension FileCache {
+  /// The facts of the copy that is kept of an object, however old it is. Never the network.
+  ///
+  /// - Returns: nil when there is none, or its file is not what it was.
+  package func copy(of object: ObjectName) -> CopyInfo? {
+    guard let copy = state.withLock({ $0.copies[object] }), openFile(object, copy) != nil else {
+      return nil
+    }
+    return CopyInfo(
+      path: ByteString(directory.path + "/") + copy.path, info: copy.facts.info(of: object),
+      fetched: copy.fetched, confirmed: copy.confirmed, isPinned: copy.isPinned)
+  }
+
+  /// The copy of an object, downloaded first when there is none.
+  ///
+  /// - Throws: `StoreError`: why it cannot be downloaded; `noRoom` when it cannot be kept.
+  package func ensure(_ object: ObjectName, _ call: Call) throws(StoreError) -> CopyInfo {
+    for _ in 0..<3 {
+      if let info = copy(of: object) { return info }
+      let file = try open(object, call)
+      defer { file.close() }
+      try file.waitUntilKept(call)
+    }
+    if let info = copy(of: object) { return info }
+    throw StoreError(.noRoom, "\(object): the copy does not stay, see the log")
+  }
+
+  /// One open file of a copy less.
+  func closed(_ object: ObjectName) {
+    state.withLock { state in
+      guard let count = state.opens[object] else { return }
+      state.opens[object] = count > 1 ? count - 1 : nil
+      if state.copies[object] != nil {
+        state.copies[object]?.used = .now
+        state.touched.insert(object)
+      }
+    }
+  }
+}

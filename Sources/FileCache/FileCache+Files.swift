@@ -1,0 +1,227 @@
+import BucketStore
+import Glibc
+import Platform
+import SQLite
+
+/// Putting copies in place and removing them: all of it on the database's writing thread.
+extension FileCache {
+  /// Makes a copy out of a download that is whole and right: rename, then row.
+  ///
+  /// - Parameter isNewContent: whether readers of this download saw other bytes than these.
+  func publish(
+    _ download: Download, _ file: PartFile, _ facts: ObjectFacts, isVerified: Bool,
+    isNewContent: Bool
+  ) {
+    database.enqueue { [self] (connection) throws(DatabaseError) in
+      try place(
+        download, file, facts, isVerified: isVerified, isNewContent: isNewContent, &connection)
+    } done: { [self] error in
+      if let error { report(error) }
+      download.markSettled()
+      keeper.poke()
+    }
+  }
+
+  private func place(
+    _ download: Download, _ file: PartFile, _ facts: ObjectFacts, isVerified: Bool,
+    isNewContent: Bool, _ connection: inout Connection
+  ) throws(DatabaseError) {
+    let object = download.object
+    guard state.withLock({ $0.downloads[object] === download }) else { return discard(file) }
+    guard var copy = move(file, facts, of: download, isVerified: isVerified) else {
+      discard(file)
+      state.withLock { state in
+        if state.downloads[object] === download { state.downloads[object] = nil }
+      }
+      return
+    }
+    copy.confirmed = download.state.withLock { $0.confirmed }
+    let outcome = state.withLock { state -> (isCurrent: Bool, old: Copy?, partial: Partial?) in
+      guard state.downloads[object] === download else { return (false, nil, nil) }
+      state.downloads[object] = nil
+      if isNewContent { copy.content = state.nextContent() }
+      let old = state.copies.updateValue(copy, forKey: object)
+      let partial = state.partials.removeValue(forKey: object)
+      state.fresh.insert(object)
+      state.bytes &+= copy.facts.size &- (old?.facts.size ?? 0) &- (partial?.present.count ?? 0)
+      return (true, old, partial)
+    }
+    guard outcome.isCurrent else { return remove(copy.path) }
+    if let old = outcome.old, old.path != copy.path { remove(old.path) }
+    if let partial = outcome.partial, partial.path != file.path { remove(partial.path) }
+    try CopyRows.save(copy, of: object, in: &connection)
+    try PartialRows.remove(object, in: &connection)
+  }
+
+  /// Renames a whole file to where its object belongs.
+  ///
+  /// A key whose place is taken by a folder, or lies below what is a file, goes to its hash.
+  private func move(
+    _ file: PartFile, _ facts: ObjectFacts, of download: Download, isVerified: Bool
+  ) -> Copy? {
+    let object = download.object
+    do throws(Errno) {
+      let stamp = FileStamp(try file.file.status())
+      guard stamp.size == facts.size else { throw .io }
+      let fetched = download.state.withLock { $0.fetched }
+      identify(
+        file,
+        CopyIdentity(
+          object: object, stamp: stamp, facts: facts, fetched: fetched, isVerified: isVerified))
+      var path = CopyPath.plain(object) ?? CopyPath.hashed(object)
+      do throws(Errno) {
+        try moveFile(file.path, to: path)
+      } catch {
+        path = CopyPath.hashed(object)
+        try moveFile(file.path, to: path)
+      }
+      return Copy(
+        path: path, stamp: stamp, facts: facts, fetched: fetched, confirmed: fetched,
+        used: .now, isVerified: isVerified, content: download.content)
+    } catch {
+      Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
+      return nil
+    }
+  }
+
+  private func identify(_ file: PartFile, _ identity: CopyIdentity) {
+    do throws(Errno) {
+      try file.file.setAttribute(CopyIdentity.attribute, identity.encoded)
+    } catch {
+      // Without it the copy is lost with the index, and only then.
+      Log.debug("\(identity.object): cannot mark the copy: \(error)")
+    }
+  }
+
+  private func moveFile(_ source: ByteString, to path: ByteString) throws(Errno) {
+    if let cut = path.bytes.lastIndex(of: ByteString.slash) {
+      try directory.root.makeFolders(ByteString(path.bytes[..<cut]))
+    }
+    try directory.root.take(source, from: directory.root, as: path)
+  }
+
+  /// Forgets a copy that is not what it was, is not wanted, or has to make room.
+  ///
+  /// - Returns: whether it was still the one in the index.
+  @discardableResult
+  func forget(_ object: ObjectName, _ copy: Copy) -> Bool {
+    let isCurrent = state.withLock { state -> Bool in
+      guard state.copies[object]?.content == copy.content else { return false }
+      state.copies[object] = nil
+      state.touched.remove(object)
+      state.fresh.remove(object)
+      state.bytes &-= copy.facts.size
+      return true
+    }
+    if isCurrent { clear(object, copy.path) }
+    return isCurrent
+  }
+
+  /// Forgets what is kept of a large object.
+  func forget(_ object: ObjectName, _ partial: Partial) {
+    let isCurrent = state.withLock { state -> Bool in
+      guard state.partials[object]?.path == partial.path else { return false }
+      state.partials[object] = nil
+      state.bytes &-= partial.present.count
+      return true
+    }
+    guard isCurrent else { return }
+    database.enqueue { [self] (connection) throws(DatabaseError) in
+      let isFree = state.withLock { state in
+        state.partials[object] == nil && state.downloads[object] == nil
+      }
+      remove(partial.path)
+      if isFree { try PartialRows.remove(object, in: &connection) }
+    } done: { [self] error in
+      if let error { report(error) }
+    }
+  }
+
+  /// Removes a copy's file and row, unless another copy has taken its place meanwhile.
+  private func clear(_ object: ObjectName, _ path: ByteString) {
+    database.enqueue { [self] (connection) throws(DatabaseError) in
+      let current = state.withLock { $0.copies[object] }
+      if current?.path != path { remove(path) }
+      if current == nil { try CopyRows.remove(object, in: &connection) }
+    } done: { [self] error in
+      if let error { report(error) }
+    }
+  }
+
+  /// Removes a file, and the folders above it that it leaves empty.
+  private func remove(_ path: ByteString) {
+    do throws(Errno) {
+      try directory.root.remove(path)
+    } catch {
+      if error != .noEntry, error != .notDirectory {
+        Log.warning("cannot remove \(directory.path)/\(path): \(error)")
+      }
+    }
+    var segments = path.split(at: ByteString.slash).dropLast()
+    while segments.count > 1 {
+      let folder = ByteString(segments.map(\.bytes).joined(separator: [ByteString.slash]))
+      do throws(Errno) {
+        try directory.root.removeFolder(folder)
+      } catch {
+        // It holds something else still.
+        return
+      }
+      segments = segments.dropLast()
+    }
+  }
+
+  /// Removes a temporary file that becomes no copy.
+  func discard(_ file: PartFile) {
+    do throws(Errno) {
+      try directory.root.remove(file.path)
+    } catch {
+      if error != .noEntry {
+        Log.warning("cannot remove \(directory.path)/\(file.path): \(error)")
+      }
+    }
+  }
+
+  /// Lets go of a download that nobody has open; its parts stay when they are of use.
+  func retire(_ download: Download, keeping partial: Partial?, of file: PartFile?) {
+    let object = download.object
+    let isKept = state.withLock { state -> Bool in
+      guard state.downloads[object] === download else { return false }
+      state.downloads[object] = nil
+      guard let partial else { return false }
+      let old = state.partials.updateValue(partial, forKey: object)
+      state.bytes &+= partial.present.count &- (old?.present.count ?? 0)
+      return true
+    }
+    if isKept, let partial {
+      save(partial, of: object)
+      keeper.poke()
+    } else if let file {
+      discard(file)
+      database.enqueue { [self] (connection) throws(DatabaseError) in
+        let isFree = state.withLock { $0.partials[object] == nil && $0.downloads[object] == nil }
+        if isFree { try PartialRows.remove(object, in: &connection) }
+      } done: { [self] error in
+        if let error { report(error) }
+      }
+    }
+  }
+
+  func save(_ partial: Partial, of object: ObjectName) {
+    database.enqueue { (connection) throws(DatabaseError) in
+      try PartialRows.save(partial, of: object, in: &connection)
+    } done: { [self] error in
+      if let error { report(error) }
+    }
+  }
+
+  /// Logs a failure of the index; damage is noted for the next start.
+  func report(_ error: DatabaseError) {
+    Log.warning("the cache's index: \(error)")
+    guard error.isDamage else { return }
+    do throws(Errno) {
+      _ = try directory.root.open(IndexOpener.damageMark, O_WRONLY | O_CREAT)
+    } catch {
+      Log.warning("cannot note the damage of the cache's index: \(error)")
+    }
+  }
+}

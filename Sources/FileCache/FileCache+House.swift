@@ -1,0 +1,154 @@
+import BucketStore
+import CLinux
+import Platform
+import SQLite
+
+/// What the housekeeping thread does every few seconds.
+extension FileCache {
+  /// One round: evict, write what lags behind, and make bytes durable.
+  ///
+  /// - Parameter isLast: sync now, since the program ends.
+  func keepHouse(isLast: Bool = false) {
+    evict()
+    saveParts()
+    flush(isLast: isLast)
+  }
+
+  /// Removes the least recently used copies until the cache is a tenth below its bound.
+  ///
+  /// Files that are open, pinned, or were used within the grace time stay.
+  func evict() {
+    guard let limit else { return }
+    let now = Timestamp.now
+    let grace = options.grace
+    enum Victim {
+      case copy(ObjectName, Copy)
+      case partial(ObjectName, Partial)
+    }
+    let victims = state.withLock { state -> [Victim] in
+      guard state.bytes > limit else { return [] }
+      var excess = state.bytes &- (limit - limit / 10)
+      var candidates: [(used: Timestamp, bytes: Int64, victim: Victim)] = []
+      for (object, copy) in state.copies
+      where !copy.isPinned && state.opens[object] == nil && now.since(copy.used) >= grace {
+        candidates.append((copy.used, copy.facts.size, .copy(object, copy)))
+      }
+      for (object, partial) in state.partials where now.since(partial.used) >= grace {
+        candidates.append((partial.used, partial.present.count, .partial(object, partial)))
+      }
+      candidates.sort { $0.used < $1.used }
+      return candidates.prefix { candidate in
+        defer { excess &-= candidate.bytes }
+        return excess > 0
+      }.map(\.victim)
+    }
+    for victim in victims {
+      switch victim {
+      case .copy(let object, let copy): forget(object, copy)
+      case .partial(let object, let partial): forget(object, partial)
+      }
+    }
+  }
+
+  /// Writes down which parts of large objects are there, so that a crash costs no more than the
+  /// last few seconds of them.
+  private func saveParts() {
+    let downloads = state.withLock { Array($0.downloads.values) }
+    for download in downloads {
+      let partial = download.state.withLock { state -> Partial? in
+        guard case .open = state.phase else { return nil }
+        return state.partial(over: options.partSize)
+      }
+      if let partial { save(partial, of: download.object) }
+    }
+  }
+
+  /// Writes the times of use and confirmation, and marks what is durable now.
+  private func flush(isLast: Bool) {
+    makeDurable(isDue: isLast)
+    let touched = state.withLock { state -> [(ObjectName, Copy)] in
+      defer { state.touched = [] }
+      return state.touched.compactMap { object in state.copies[object].map { (object, $0) } }
+    }
+    guard !touched.isEmpty else { return }
+    database.enqueue { (connection) throws(DatabaseError) in
+      for (object, copy) in touched {
+        try CopyRows.touch(copy, of: object, in: &connection)
+      }
+    } done: { [self] error in
+      if let error { report(error) }
+    }
+  }
+
+  /// Syncs the file system when there are new copies, then says so in their rows.
+  ///
+  /// One syncfs(2) for all of them, away from every reader: a download never waits for the disk.
+  private func makeDurable(isDue: Bool) {
+    let (fresh, parts) = state.withLock {
+      state -> ([(ObjectName, UInt64)], [ObjectName: Partial]) in
+      guard isDue || Instant.now.since(state.synced) >= Self.syncPause else { return ([], [:]) }
+      state.synced = .now
+      let fresh = state.fresh.compactMap { object in
+        state.copies[object].map { (object, $0.content) }
+      }
+      return (fresh, state.partials.filter { !$0.value.isDurable })
+    }
+    guard !fresh.isEmpty || !parts.isEmpty else { return }
+    guard bucketfs_syncfs(directory.root.descriptor) == 0 else {
+      Log.warning("cannot sync the cache: \(Errno.last)")
+      return
+    }
+    state.withLock { state in
+      for (object, content) in fresh where state.copies[object]?.content == content {
+        state.copies[object]?.isDurable = true
+        state.fresh.remove(object)
+        state.touched.insert(object)
+      }
+    }
+    for (object, partial) in parts {
+      var durable = partial
+      durable.isDurable = true
+      let isCurrent = state.withLock { state -> Bool in
+        guard state.partials[object] == partial else { return false }
+        state.partials[object] = durable
+        return true
+      }
+      if isCurrent { save(durable, of: object) }
+    }
+  }
+
+  private static let syncPause = Span.seconds(30)
+
+  /// Takes up the files that a crash left without a row, and removes those that are no copies.
+  func sweep(isStopped: () -> Bool) {
+    let finder = CopyFinder(directory)
+    for path in finder.files() {
+      if isStopped() { return }
+      database.enqueue { [self] (connection) throws(DatabaseError) in
+        guard let (object, found) = finder.identify(path, content: 0) else {
+          let isKnown = state.withLock { state in
+            state.copies.values.contains { $0.path == path }
+          }
+          if !isKnown { finder.remove(path) }
+          return
+        }
+        let adopted = state.withLock { state -> Copy? in
+          guard state.copies[object] == nil else { return nil }
+          var copy = found
+          copy.content = state.nextContent()
+          state.copies[object] = copy
+          state.fresh.insert(object)
+          state.bytes &+= copy.facts.size
+          return copy
+        }
+        if let adopted {
+          try CopyRows.save(adopted, of: object, in: &connection)
+        } else if state.withLock({ $0.copies[object]?.path }) != path {
+          finder.remove(path)
+        }
+      } done: { [self] error in
+        if let error { report(error) }
+      }
+    }
+  }
+}

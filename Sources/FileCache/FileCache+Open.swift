@@ -1,0 +1,212 @@
+package import BucketStore
+import Glibc
+package import Platform
+
+extension FileCache {
+  /// Opens a copy, or a download, that the store has confirmed within `max_age`.
+  ///
+  /// Touches memory, and opens one local file: it never waits for anything.
+  /// - Returns: nil when the store must be asked.
+  package func openConfirmed(_ object: ObjectName) -> OpenFile? {
+    guard options.maxAge > .zero else { return nil }
+    let now = Timestamp.now
+    let (copy, download) = state.withLock { ($0.copies[object], $0.downloads[object]) }
+    if let download, let file = open(download, confirmedWithin: options.maxAge, at: now) {
+      return file
+    }
+    guard let copy, copy.isConfirmed(within: options.maxAge, at: now) else { return nil }
+    return open(object, copy)
+  }
+
+  /// Opens an object: the store is asked first, and what is kept answers where it cannot be, or
+  /// where it says that nothing has changed.
+  ///
+  /// Returns once status and headers are in; reading waits for the bytes.
+  /// - Parameter expected: the object's size as far as it is known; of a large object only a part
+  ///   is asked for.
+  /// - Throws: `StoreError` as the store gave it when nothing kept can answer; `notFound` when the
+  ///   store says so and may be believed, and then nothing is kept any more; `cancelled`.
+  package func open(_ object: ObjectName, expected: Int64? = nil, _ call: Call) throws(StoreError)
+    -> OpenFile
+  {
+    var last = StoreError(.server, "\(object) changes faster than it can be opened")
+    for _ in 0..<5 {
+      if let file = openConfirmed(object) { return file }
+      let question = ask(object, expected: expected, call)
+      let phase: Download.Phase
+      do throws(StoreError) {
+        phase = try question.waitForAnswer(call)
+      } catch {
+        question.leave()
+        guard error.kind != .cancelled else { throw error }
+        return try fallBack(to: object, from: question, error)
+      }
+      switch phase {
+      case .open, .checking, .whole: return OpenFile(question, in: self)
+      case .unchanged:
+        question.leave()
+        if let file = openCandidate(of: question) { return file }
+      case .ended(let error):
+        question.leave()
+        // The one who asked has gone; somebody else still wants to know.
+        if error.kind == .cancelled, !call.cancellation.isCancelled {
+          last = error
+          continue
+        }
+        return try fallBack(to: object, from: question, error)
+      case .asking, .closed: question.leave()
+      }
+    }
+    throw last
+  }
+
+  /// Asks the store about an object, or joins who is asking already. The caller counts as reader.
+  private func ask(_ object: ObjectName, expected: Int64?, _ call: Call) -> Download {
+    let firstPart = expected.flatMap { $0 > options.partSize ? min($0, partUnit) : nil }
+    let (question, isNew) = state.withLock { state -> (Download, Bool) in
+      if let question = state.questions[object], question.enter() { return (question, false) }
+      let candidate = state.candidate(for: object)
+      let question = Download(
+        asking: object, content: state.nextContent(), candidate: candidate, cache: self)
+      _ = question.enter()
+      state.questions[object] = question
+      return (question, true)
+    }
+    if isNew { question.ask(firstPart: firstPart, timeout: call.timeout) }
+    return question
+  }
+
+  /// What is kept answers, unless the failure says that there is no such object.
+  private func fallBack(to object: ObjectName, from question: Download, _ error: StoreError)
+    throws(StoreError) -> OpenFile
+  {
+    if error.kind == .notFound, store.session.isCredible { throw error }
+    let (copy, download, partial) = state.withLock {
+      ($0.copies[object], $0.downloads[object], $0.partials[object])
+    }
+    if let download, download.isComplete, let file = open(download) { return file }
+    if let copy, let file = open(object, copy) {
+      Log.info("\(object): served from the copy: \(error)")
+      return file
+    }
+    if let download, let file = open(download) { return file }
+    if let partial, let file = resume(partial, of: object) { return file }
+    throw error
+  }
+
+  /// Opens what the store has just called current; nil when it is gone.
+  private func openCandidate(of question: Download) -> OpenFile? {
+    switch question.candidate {
+    case .copy(let copy):
+      let current = state.withLock { $0.copies[question.object] }
+      return open(question.object, current?.content == copy.content ? current ?? copy : copy)
+    case .download(let download):
+      if let file = open(download) { return file }
+      let copy = state.withLock { $0.copies[question.object] }
+      guard let copy, copy.content == download.content else { return nil }
+      return open(question.object, copy)
+    case .partial(let partial): return resume(partial, of: question.object)
+    case nil: return nil
+    }
+  }
+
+  /// Opens a copy's file; a copy whose file is gone or is another one is forgotten.
+  func open(_ object: ObjectName, _ copy: Copy) -> OpenFile? {
+    guard let file = openFile(object, copy) else { return nil }
+    state.withLock { state in
+      if state.copies[object]?.content == copy.content {
+        state.copies[object]?.used = .now
+        state.touched.insert(object)
+      }
+      state.opens[object, default: 0] += 1
+    }
+    return OpenFile(object, copy, KeptFile(file), in: self)
+  }
+
+  func openFile(_ object: ObjectName, _ copy: Copy) -> File? {
+    do throws(Errno) {
+      let file = try directory.root.open(copy.path, O_RDONLY | O_NONBLOCK)
+      let status = try file.status()
+      guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == copy.stamp else {
+        Log.warning("\(object): the copy was changed behind the program's back")
+        forget(object, copy)
+        return nil
+      }
+      return file
+    } catch {
+      switch error {
+      case .noEntry, .notDirectory, .isDirectory, .loop, .crossDevice: forget(object, copy)
+      default: Log.warning("cannot open the copy of \(object): \(error)")
+      }
+      return nil
+    }
+  }
+
+  private func open(_ download: Download) -> OpenFile? {
+    download.enter() ? OpenFile(download, in: self) : nil
+  }
+
+  private func open(_ download: Download, confirmedWithin age: Span, at now: Timestamp)
+    -> OpenFile?
+  {
+    let isConfirmed = download.state.withLock { state -> Bool in
+      let passed = now.since(state.confirmed)
+      return state.isSizeKnown && state.facts != nil && passed >= .zero && passed < age
+    }
+    return isConfirmed ? open(download) : nil
+  }
+
+  /// Goes on with a large object of which parts are kept.
+  private func resume(_ partial: Partial, of object: ObjectName) -> OpenFile? {
+    let last = partial.present.ranges.last?.upperBound ?? 0
+    let file: PartFile?
+    do throws(Errno) {
+      file = try PartFile.reopen(partial.path, in: directory, count: last)
+    } catch {
+      file = nil
+    }
+    guard let file else {
+      forget(object, partial)
+      return nil
+    }
+    let download = state.withLock { state -> Download? in
+      if let download = state.downloads[object] {
+        return download.enter() ? download : nil
+      }
+      guard state.partials[object] == partial else { return nil }
+      state.partials[object] = nil
+      state.bytes &-= partial.present.count
+      let download = Download(
+        resuming: partial, file: file, of: object, content: state.nextContent(), cache: self)
+      _ = download.enter()
+      state.downloads[object] = download
+      return download
+    }
+    return download.map { OpenFile($0, in: self) }
+  }
+}
+
+extension FileCache.State {
+  /// The newest that is kept of an object, whose tag the store is asked about.
+  func candidate(for object: ObjectName) -> Download.Candidate? {
+    if let download = downloads[object], download.canBeAskedAbout { return .download(download) }
+    if let partial = partials[object] { return .partial(partial) }
+    return copies[object].map { .copy($0) }
+  }
+}
+
+extension Download {
+  var isComplete: Bool { state.withLock { $0.isWhole } }
+
+  /// Whether it may serve who opens the object once the store says that it is current.
+  var canBeAskedAbout: Bool { state.withLock { !$0.isEnded && $0.facts?.tag != nil } }
+}
+
+/// An open file of a copy. It keeps its bytes when the copy is replaced or removed.
+final class KeptFile: Sendable {
+  let file: File
+
+  init(_ file: consuming File) {
+    self.file = file
+  }
+}

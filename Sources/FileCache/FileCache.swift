@@ -1,0 +1,124 @@
+package import BucketStore
+import Glibc
+import Platform
+package import SQLite
+
+/// What is kept of the store on this device: copies of objects, and listings.
+///
+/// The store is asked first, always; what is kept answers when the store confirms it, when it has
+/// done so just now, or when it cannot be reached. Everything here can be thrown away and fetched
+/// again. The cache knows nothing of the kernel.
+///
+/// Guarded by its lock, which comes before that of a single download. Files are put in place and
+/// removed on the database's writing thread alone, so that file and row have one order.
+package final class FileCache: Sendable {
+  package let options: CacheOptions
+  /// The index. Listings are kept in it too.
+  package let database: Database
+  let store: any BucketStore
+  let directory: CacheDirectory
+  let pool = WorkerPool(name: "fetch", limit: 64)
+  let state: Locked<State>
+  let keeper: Keeper
+
+  struct State {
+    var copies: [ObjectName: Copy] = [:]
+    var partials: [ObjectName: Partial] = [:]
+    /// Downloads of the newest version known.
+    var downloads: [ObjectName: Download] = [:]
+    /// Questions that the store has not answered.
+    var questions: [ObjectName: Download] = [:]
+    /// How many open files each copy has.
+    var opens: [ObjectName: Int] = [:]
+    /// Copies whose row lags behind.
+    var touched: Set<ObjectName> = []
+    /// Copies whose bytes may not be on the disk yet.
+    var fresh: Set<ObjectName> = []
+    /// When the disk was last synced.
+    var synced = Instant.now
+    /// Bytes of all copies and partials.
+    var bytes: Int64 = 0
+    var lastContent: UInt64 = 0
+
+    mutating func nextContent() -> UInt64 {
+      lastContent += 1
+      return lastContent
+    }
+  }
+
+  /// Opens the cache, and makes it where it is missing.
+  ///
+  /// - Throws: `CacheError`, among others when another program uses it or a newer one wrote it.
+  package init(options: CacheOptions, store: any BucketStore) throws(CacheError) {
+    let directory = try CacheDirectory(options.directory, mountPoint: options.mountPoint)
+    let opened = try IndexOpener(directory: directory, identity: options.identity).open()
+    var state = State()
+    state.copies = opened.copies
+    state.partials = opened.partials
+    state.fresh = Set(opened.copies.filter { !$0.value.isDurable }.keys)
+    state.lastContent = UInt64(opened.copies.count)
+    state.bytes =
+      opened.copies.values.reduce(0) { $0 &+ $1.facts.size }
+      &+ opened.partials.values.reduce(0) { $0 &+ $1.present.count }
+    let kept = Set(state.partials.values.map(\.path))
+    directory.removeLeftovers(except: kept)
+    let needsSweep = opened.needsSweep
+    do throws(Errno) {
+      database = try Database(directory.path + "/" + IndexOpener.name, opened.connection)
+    } catch {
+      throw .system(path: directory.path, doing: "start a thread for", error)
+    }
+    self.options = options
+    self.store = store
+    self.directory = directory
+    self.state = Locked(state)
+    keeper = Keeper()
+    do throws(Errno) {
+      try keeper.start(self, needsSweep: needsSweep)
+    } catch {
+      database.close()
+      directory.unlock()
+      throw .system(path: directory.path, doing: "start a thread for", error)
+    }
+  }
+
+  /// Ends downloads, writes what is not written, and lets another program have the cache.
+  ///
+  /// Files that are open may still be read where their bytes are there.
+  package func close() {
+    let downloads = state.withLock { Array($0.downloads.values) + Array($0.questions.values) }
+    for download in downloads { download.stop() }
+    pool.close(until: .now + .seconds(10))
+    keeper.stop()
+    keepHouse(isLast: true)
+    database.close()
+    directory.unlock()
+    state.withLock { state in
+      state.downloads = [:]
+      state.questions = [:]
+    }
+  }
+
+  /// How much is kept, and how much may be.
+  package var usage: CacheUsage {
+    state.withLock { state in
+      CacheUsage(bytes: state.bytes, limit: limit, files: state.copies.count)
+    }
+  }
+
+  /// The most bytes that copies may take; nil for no bound.
+  var limit: Int64? { options.cacheSize.map { max(0, $0) } }
+
+  /// How many bytes of a large object are fetched at least.
+  var partUnit: Int64 { max(1, min(1 << 20, options.partSize)) }
+}
+
+/// How much a cache holds.
+package struct CacheUsage: Sendable, Equatable {
+  /// Bytes of all copies, and of what is there of large objects.
+  package let bytes: Int64
+  /// The most bytes there may be; nil for no bound.
+  package let limit: Int64?
+  /// Copies, whole ones.
+  package let files: Int
+}
