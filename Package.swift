@@ -18,7 +18,9 @@ let package = Package(
     .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
     .target(name: "BucketStore", dependencies: ["CCurl", "Platform"]),
     .target(name: "FileCache", dependencies: ["BucketStore", "Platform", "SQLite"]),
-    .target(name: "FileSystem", dependencies: ["BucketStore", "FileCache", "Platform"]),
+    .target(name: "PendingQueue", dependencies: ["BucketStore", "Platform"]),
+    .target(
+      name: "FileSystem", dependencies: ["BucketStore", "FileCache", "PendingQueue", "Platform"]),
     .target(name: "Mount", dependencies: ["CFuse", "FileSystem", "Platform"]),
     .executableTarget(
       name: "bucketfs",
@@ -40,6 +42,9 @@ let package = Package(
       dependencies: [
         "BucketStore", "FileCache", "Platform", "SQLite", "StorageEmulator", "TestSupport",
       ]),
+    .testTarget(
+      name: "PendingQueueTests",
+      dependencies: ["BucketStore", "PendingQueue", "Platform", "StorageEmulator", "TestSupport"]),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [
