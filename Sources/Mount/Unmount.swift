@@ -39,7 +39,9 @@ package enum DeadMount {
   package static func isDead(_ path: String) throws(MountError) -> Bool {
     guard let entry = try MountPoint.entry(at: path), entry.isOurs else { return false }
     var facts = stat()
-    return stat(path, &facts) != 0 && Errno.last == .notConnected
+    guard stat(path, &facts) != 0 else { return false }
+    // A program that dies under the question leaves it aborted, and every later one unconnected.
+    return [.notConnected, .connectionAborted].contains(Errno.last)
   }
 
   /// Detaches a dead mount of this program; leaves everything else as it is.

@@ -24,6 +24,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
   package static let again = Errno(EAGAIN)
   package static let badHandle = Errno(EBADF)
   package static let busy = Errno(EBUSY)
+  package static let connectionAborted = Errno(ECONNABORTED)
   package static let crossDevice = Errno(EXDEV)
   package static let exists = Errno(EEXIST)
   package static let fileTooLarge = Errno(EFBIG)

@@ -31,6 +31,14 @@ enum Shell {
     /// Sends a signal to the program and to all that it started.
     func send(_ signal: Int32) { kill(-process.processIdentifier, signal) }
 
+    /// Sends a signal to the program alone.
+    func sendToChild(_ signal: Int32) throws {
+      let number = process.processIdentifier
+      let children = try String(
+        contentsOfFile: "/proc/\(number)/task/\(number)/children", encoding: .utf8)
+      for child in children.split(separator: " ").compactMap({ Int32($0) }) { kill(child, signal) }
+    }
+
     /// Whether it has ended by a moment from now.
     func ends(within seconds: Double) -> Bool {
       let deadline = Instant.now + .seconds(seconds)
