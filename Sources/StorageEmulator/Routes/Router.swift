@@ -68,11 +68,13 @@ struct Router: Sendable {
       set(rest.dropFirst(), .object, .download(.authenticated), &route)
     case (_, "public") where reads: set(rest.dropFirst(), .object, .download(.anyone), &route)
     case (_, "sign") where reads: set(rest.dropFirst(), .object, .download(.signed), &route)
-    case (_, "info") where reads && profile != .old: findInfo(rest.dropFirst(), &route)
+    case (_, "info") where reads && profile == .old, ("POST", "list-v2") where profile == .old:
+      break
+    case (_, "info") where reads: findInfo(rest.dropFirst(), &route)
     case ("POST", "list") where rest.count == 2:
       route.name = .list
       setBucket(rest[1], .listVersion1, &route)
-    case ("POST", "list-v2") where rest.count == 2 && profile != .old:
+    case ("POST", "list-v2") where rest.count == 2:
       route.name = .list
       setBucket(rest[1], .listVersion2, &route)
     case ("POST", "sign") where rest.count == 2:

@@ -33,7 +33,8 @@ extension Service {
 
   func createBucket(_ exchange: Exchange) throws(Failure) -> Response {
     let body = try exchange.json()
-    let name = try exchange.text("name", in: body)
+    let given = try exchange.text("name", in: body)
+    let name = body["id"]?.text ?? given
     let caller = try self.caller(exchange)
     guard KeyRules.allowsNewBucket(name) else { throw .refused(.invalidBucketName) }
     var settings = Bucket.Settings()
