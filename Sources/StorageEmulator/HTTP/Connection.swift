@@ -5,10 +5,16 @@ final class Connection {
   private let descriptor: CInt
   private var buffer: [UInt8] = []
   private var position = 0
+  private let scratch = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: 64 << 10, alignment: 16)
 
   /// - Parameter descriptor: a connected socket; who made it closes it.
   init(_ descriptor: CInt) {
     self.descriptor = descriptor
+  }
+
+  deinit {
+    scratch.deallocate()
   }
 
   /// The bytes up to the next empty line, without it; nil at a clean end of the stream.
@@ -72,9 +78,8 @@ final class Connection {
     setsockopt(
       descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     var rest = 256 << 20
-    var scratch = [UInt8](repeating: 0, count: 64 << 10)
     while rest > 0 {
-      let count = recv(descriptor, &scratch, scratch.count, 0)
+      let count = recv(descriptor, scratch.baseAddress, scratch.count, 0)
       if count <= 0 { return }
       rest -= count
     }
@@ -91,16 +96,11 @@ final class Connection {
       buffer.removeFirst(position)
       position = 0
     }
-    let held = buffer.count
-    let space = 64 << 10
-    buffer.append(contentsOf: repeatElement(0, count: space))
     while true {
-      let count = buffer.withUnsafeMutableBytes { raw in
-        recv(descriptor, raw.baseAddress.map { $0 + held }, space, 0)
-      }
+      let count = recv(descriptor, scratch.baseAddress, scratch.count, 0)
       if count < 0 && errno == EINTR { continue }
-      buffer.removeLast(space - max(0, count))
       if count < 0 { throw .disconnected }
+      buffer.append(contentsOf: UnsafeRawBufferPointer(rebasing: scratch[..<count]))
       return count > 0
     }
   }

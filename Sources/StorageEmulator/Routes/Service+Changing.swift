@@ -23,10 +23,10 @@ extension Service {
     let access = access(of: try caller(exchange))
     let bucket = exchange.bucket
     let removed = world.contents.withLock { contents -> [ObjectRow] in
-      let rows = contents.buckets[bucket]?.rows ?? [:]
       var seen: Set<ByteString> = []
       let removed = names.compactMap { name -> ObjectRow? in
-        guard let row = rows[ByteString(name)], seen.insert(row.key).inserted,
+        guard let row = contents.buckets[bucket]?.rows[ByteString(name)],
+          seen.insert(row.key).inserted,
           access.allows(.select, bucket: bucket, key: row.key, owner: row.owner),
           access.allows(.delete, bucket: bucket, key: row.key, owner: row.owner)
         else { return nil }

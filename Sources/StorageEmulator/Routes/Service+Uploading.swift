@@ -58,8 +58,8 @@ extension Service {
     _ bucket: String, _ key: ByteString, _ make: (Timestamp, ObjectRow?) -> ObjectRow
   ) throws(Failure) -> ObjectRow {
     let row = world.contents.withLock { contents -> ObjectRow? in
-      guard let held = contents.buckets[bucket] else { return nil }
-      let row = make(contents.now, held.rows[key])
+      guard contents.buckets[bucket] != nil else { return nil }
+      let row = make(contents.now, contents.buckets[bucket]?.rows[key])
       contents.set([row], in: bucket)
       return row
     }

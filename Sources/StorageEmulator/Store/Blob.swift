@@ -59,18 +59,21 @@ final class BlobFile: Sendable {
   private static func read(
     _ file: borrowing File, _ offset: Int, _ count: Int
   ) throws(Errno) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var got = 0
-    while got < count {
-      let descriptor = file.descriptor
-      let done = try check {
-        bytes.withUnsafeMutableBytes { raw in
-          pread(descriptor, raw.baseAddress.map { $0 + got }, count - got, off_t(offset + got))
+    let descriptor = file.descriptor
+    var failure: Errno?
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, got in
+      while got < count {
+        let done = pread(
+          descriptor, buffer.baseAddress.map { $0 + got }, count - got, off_t(offset + got))
+        if done < 0 && errno == EINTR { continue }
+        guard done > 0 else {
+          failure = done < 0 ? .last : .io
+          return
         }
+        got += done
       }
-      guard done > 0 else { throw .io }
-      got += done
     }
+    if let failure { throw failure }
     return bytes
   }
 }

@@ -65,10 +65,10 @@ extension World {
     try writer.append(bytes)
     let (blob, tag) = try writer.finish()
     contents.withLock { contents in
-      guard let held = contents.buckets[bucket] else { return }
       let now = contents.now
       let rows = keys.map { key in
-        let known = held.rows[key]
+        // Looked up one by one: a copy of the bucket held here would be paid for at the change.
+        let known = contents.buckets[bucket]?.rows[key]
         return ObjectRow(
           id: known?.id ?? Identifier.uuid(), version: Identifier.uuid(), key: key, owner: owner,
           createdAt: known?.createdAt ?? now, updatedAt: now, modifiedAt: blobTime(now),

@@ -1,3 +1,5 @@
+import Glibc
+
 extension JSON {
   /// The compact text, UTF-8.
   package var encoded: [UInt8] {
@@ -36,19 +38,26 @@ extension JSON {
   }
 
   private static func write(_ text: String, to output: inout [UInt8]) {
-    let utf8 = Array(text.utf8)
     output.append(UInt8(ascii: "\""))
-    if utf8.contains(where: mustEscape) {
-      for byte in utf8 { escape(byte, to: &output) }
-    } else {
-      output.append(contentsOf: utf8)
+    // The C library looks: pages of a thousand entries are written in debug builds too.
+    let clean = text.withCString { start in
+      escaped.withUnsafeBufferPointer { reject in
+        reject.baseAddress.map { strcspn(start, $0) } ?? 0
+      }
+    }
+    var text = text
+    text.withUTF8 { utf8 in
+      if clean == utf8.count {
+        output.append(contentsOf: utf8)
+      } else {
+        for byte in utf8 { escape(byte, to: &output) }
+      }
     }
     output.append(UInt8(ascii: "\""))
   }
 
-  private static func mustEscape(_ byte: UInt8) -> Bool {
-    byte < 32 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
-  }
+  /// The characters that must be escaped, as a C string: below space, `"` and `\`.
+  private static let escaped: [CChar] = Array(1..<32) + [34, 92, 0]
 
   private static func escape(_ byte: UInt8, to output: inout [UInt8]) {
     switch byte {

@@ -6,9 +6,24 @@ enum TimeText {
   /// ISO 8601 in UTC with milliseconds: `2026-04-27T10:30:57.123Z`.
   static func iso(_ time: Timestamp) -> String {
     let parts = fields(time)
-    let milliseconds = time.timespec.tv_nsec / 1_000_000
-    return "\(pad(Int(parts.tm_year) + 1900, 4))-\(pad(Int(parts.tm_mon) + 1, 2))"
-      + "-\(pad(Int(parts.tm_mday), 2))T\(clock(parts)).\(pad(milliseconds, 3))Z"
+    var text = Array("0000-00-00T00:00:00.000Z".utf8)
+    func put(_ number: Int, _ last: Int) {
+      var (number, place) = (number, last)
+      while number > 0, text[place] == UInt8(ascii: "0") {
+        text[place] += UInt8(number % 10)
+        number /= 10
+        place -= 1
+        if place < 0 { return }
+      }
+    }
+    put(Int(parts.tm_year) + 1900, 3)
+    put(Int(parts.tm_mon) + 1, 6)
+    put(Int(parts.tm_mday), 9)
+    put(Int(parts.tm_hour), 12)
+    put(Int(parts.tm_min), 15)
+    put(Int(parts.tm_sec), 18)
+    put(time.timespec.tv_nsec / 1_000_000, 22)
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// RFC 1123 in UTC: `Mon, 27 Apr 2026 10:30:57 GMT`.
