@@ -6,7 +6,7 @@ import SQLite
 /// Times are nanoseconds since 1970. Flags are 0 or 1.
 enum Schema {
   static let migrations = [
-    Migration(1, "copies and downloads in parts", copies)
+    Migration(1, "copies and downloads in parts", copies), ListingSchema.migration,
   ]
 
   /// `facts`: what holds for the whole cache, by name. `identity` is whose copies these are; with

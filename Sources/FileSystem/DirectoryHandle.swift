@@ -8,7 +8,8 @@ package final class DirectoryHandle: Sendable {
   /// The folder's inode.
   package let inode: UInt64
   let folder: FolderName
-  let listing: Listing
+  let answer: Listings.Answer
+  private let openedAt = Instant.now
   private let own: Attributes
   private let parent: Attributes
   private let attributes: @Sendable (ListingEntry) -> Attributes
@@ -16,13 +17,13 @@ package final class DirectoryHandle: Sendable {
   private let isClosed = Locked(false)
 
   init(
-    inode: UInt64, folder: FolderName, listing: Listing, own: Attributes, parent: Attributes,
+    inode: UInt64, folder: FolderName, answer: Listings.Answer, own: Attributes, parent: Attributes,
     attributes: @escaping @Sendable (ListingEntry) -> Attributes,
     onClose: @escaping @Sendable () -> Void
   ) {
     self.inode = inode
     self.folder = folder
-    self.listing = listing
+    self.answer = answer
     self.own = own
     self.parent = parent
     self.attributes = attributes
@@ -32,7 +33,13 @@ package final class DirectoryHandle: Sendable {
   deinit { close() }
 
   /// How many entries there are, `.` and `..` included.
-  package var count: Int { listing.count + 2 }
+  package var count: Int { answer.listing.count + 2 }
+
+  /// How much longer its entries may be believed.
+  var believed: Span {
+    let left = answer.believed.nanoseconds - Instant.now.since(openedAt).nanoseconds
+    return Span(nanoseconds: max(left, 0))
+  }
 
   /// The entry at a place, 0 being `.` and 1 being `..`.
   ///
@@ -43,7 +50,7 @@ package final class DirectoryHandle: Sendable {
     case 0: return DirectoryEntry(name: ".", attributes: own, cookie: cookie)
     case 1: return DirectoryEntry(name: "..", attributes: parent, cookie: cookie)
     default:
-      let entry = listing[index - 2]
+      let entry = answer.listing[index - 2]
       return DirectoryEntry(name: entry.name, attributes: attributes(entry), cookie: cookie)
     }
   }

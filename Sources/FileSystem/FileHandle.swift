@@ -1,4 +1,5 @@
 import BucketStore
+import FileCache
 import Platform
 
 /// An open file: one version of an object, whatever happens to the object meanwhile.
@@ -6,21 +7,19 @@ package final class FileHandle: Sendable {
   package let inode: UInt64
   /// Whether the kernel's pages of the inode are of this version (FOPEN_KEEP_CACHE).
   package let keepsCache: Bool
-  /// Whether the kernel's pages and size must not be used, because other handles or attributes
-  /// that it holds are of another version (FOPEN_DIRECT_IO).
+  /// Whether the kernel's pages and size must not be used, because it was told of another version
+  /// (FOPEN_DIRECT_IO).
   package let bypassesCache: Bool
-  let object: ObjectName
-  let size: Int64
+  let file: OpenFile
   private let onClose: @Sendable () -> Void
   private let isClosed = Locked(false)
 
   init(
-    inode: UInt64, object: ObjectName, size: Int64, keepsCache: Bool, bypassesCache: Bool,
+    inode: UInt64, file: OpenFile, keepsCache: Bool, bypassesCache: Bool,
     onClose: @escaping @Sendable () -> Void
   ) {
     self.inode = inode
-    self.object = object
-    self.size = size
+    self.file = file
     self.keepsCache = keepsCache
     self.bypassesCache = bypassesCache
     self.onClose = onClose
@@ -34,6 +33,8 @@ package final class FileHandle: Sendable {
       defer { closed = true }
       return !closed
     }
-    if isFirst { onClose() }
+    guard isFirst else { return }
+    file.close()
+    onClose()
   }
 }

@@ -4,30 +4,94 @@ import Glibc
 import Platform
 
 extension FileSystem {
-  /// Opens a file for reading (FUSE_OPEN).
+  /// Opens a file for reading (FUSE_OPEN): a copy that was just confirmed, else the store's answer,
+  /// else the copy.
   ///
   /// ESTALE means that the object is no longer what the kernel was told: it looks the name up anew
   /// and opens it again by itself (path_openat in fs/namei.c), so that size and bytes agree.
   /// - Parameter flags: those of open(2).
   /// - Throws: `Failure`; EISDIR, EROFS, ESTALE, or the store's failure when no copy is kept.
   package func open(_ inode: UInt64, flags: CInt, _ caller: Caller) throws(Failure) -> FileHandle {
-    guard case .object(let object) = try node(inode).place else {
+    let node = try node(inode)
+    guard case .object(let object) = node.place else {
       throw Failure(.isDirectory, "inode \(inode) is a folder")
     }
     guard flags & O_ACCMODE == O_RDONLY, flags & O_TRUNC == 0 else {
       throw Failure(.readOnly, "\(object): the mount is read-only")
     }
-    guard caller.lane == .slow else { throw .mustWait }
-    let info: ObjectInfo
-    do throws(StoreError) {
-      info = try store.info(object, caller.call)
-    } catch {
-      throw Failure(error, object.description)
+    if let file = parked.take(object) ?? cache.openConfirmed(object) {
+      return try admit(file, node, inode)
     }
-    tree.withLock { $0.opened(inode) }
+    guard caller.lane == .slow else { throw .mustWait }
+    confirmBurst(object, caller.call)
+    if let file = cache.openConfirmed(object) { return try admit(file, node, inode) }
+    let file: OpenFile
+    do throws(StoreError) {
+      file = try cache.open(object, caller.call)
+    } catch {
+      throw refusal(error, object, node)
+    }
+    return try admit(file, node, inode)
+  }
+
+  /// Makes a handle of a file, if its version is the one that the kernel was told of.
+  private func admit(_ file: OpenFile, _ node: Node, _ inode: UInt64) throws(Failure) -> FileHandle
+  {
+    let facts = FileFacts(size: file.size, tag: file.info.tag, modified: file.info.modified)
+    let opening = tree.withLock { $0.open(inode, facts, content: file.version) }
+    var keepsCache = false
+    var bypassesCache = false
+    switch opening {
+    case .opened(let keeps): keepsCache = keeps
+    case .bypass: bypassesCache = true
+    case .stale:
+      correct(file, node)
+      parked.park(file)
+      throw Failure(Errno(ESTALE), "\(file.object): has changed since it was listed")
+    case .unknown:
+      file.close()
+      throw Failure(.noEntry, "inode \(inode) is not known")
+    }
     return FileHandle(
-      inode: inode, object: object, size: info.size ?? 0, keepsCache: false, bypassesCache: false,
+      inode: inode, file: file, keepsCache: keepsCache, bypassesCache: bypassesCache,
       onClose: { [tree] in tree.withLock { $0.closed(inode) } })
+  }
+
+  /// The store has just said something newer than the listing.
+  private func correct(_ file: OpenFile, _ node: Node) {
+    let folder = FolderName(containing: file.object)
+    guard let listed = listings.kept(folder)?.entry(node.name), !listed.isFolder else { return }
+    var entry = listed
+    entry.size = file.size
+    entry.tag = file.info.tag
+    entry.modified = file.info.modified ?? listed.modified
+    entry.contentType = file.info.contentType ?? listed.contentType
+    listings.replace(node.name, in: folder, with: entry)
+  }
+
+  /// Why an open failed; when that is because the object is gone, its name goes too.
+  private func refusal(_ error: StoreError, _ object: ObjectName, _ node: Node) -> Failure {
+    guard error.kind == .notFound else { return Failure(error, object.description) }
+    guard store.session.isCredible else {
+      return Failure(.permission, "\(object): nobody is signed in, or not yet again")
+    }
+    listings.replace(node.name, in: FolderName(containing: object), with: nil)
+    return Failure(error, object.description)
+  }
+
+  /// Of several copies opened one after the other in a folder, all but the first are confirmed by
+  /// one listing instead of by a question each.
+  private func confirmBurst(_ object: ObjectName, _ call: Call) {
+    guard listings.options.maxAge > .zero, cache.copy(of: object) != nil else { return }
+    let folder = FolderName(containing: object)
+    let isBurst = opens.withLock { $0.opening(folder) }
+    guard isBurst else { return }
+    do throws(StoreError) {
+      try listings.confirm(folder, call)
+    } catch {
+      // The open itself asks the store, and says what is wrong.
+      Log.debug("\(folder): not confirmed by a listing: \(error)")
+    }
   }
 
   /// Reads from an open file (FUSE_READ) until the buffer is full or the file ends.
@@ -38,41 +102,17 @@ extension FileSystem {
     _ handle: FileHandle, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64,
     _ caller: Caller
   ) throws(Failure) -> Int {
-    guard offset >= 0 else { throw Failure(.invalid, "\(handle.object): offset below zero") }
-    let end = min(offset.addingReportingOverflow(Int64(buffer.count)).partialValue, handle.size)
-    guard offset < end else { return 0 }
-    guard caller.lane == .slow else { throw .mustWait }
-    let sink = RangeSink()
+    guard offset >= 0 else { throw Failure(.invalid, "\(handle.file.object): offset below zero") }
+    let count: Int?
     do throws(StoreError) {
-      _ = try store.get(
-        GetRequest(object: handle.object, range: offset..<end), into: sink, caller.call)
+      count =
+        caller.lane == .slow
+        ? try handle.file.read(buffer, at: offset, caller.call)
+        : try handle.file.readAvailable(buffer, at: offset)
     } catch {
-      throw Failure(error, handle.object.description)
+      throw Failure(error, handle.file.object.description)
     }
-    return sink.copy(offset..<end, into: buffer)
-  }
-}
-
-/// Keeps the bytes of one range in memory.
-private final class RangeSink: GetSink {
-  private let state = Locked((start: Int64(0), bytes: [UInt8]()))
-
-  func begin(_ head: ObjectHead) -> Bool {
-    state.withLock { $0.start = head.range?.lowerBound ?? 0 }
-    return true
-  }
-
-  func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let copy = Array(bytes)
-    state.withLock { $0.bytes += copy }
-    return true
-  }
-
-  func copy(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    let (start, bytes) = state.withLock { $0 }
-    guard range.lowerBound >= start else { return 0 }
-    let slice = bytes.dropFirst(Int(range.lowerBound - start)).prefix(range.count)
-    buffer.copyBytes(from: slice)
-    return slice.count
+    guard let count else { throw .mustWait }
+    return count
   }
 }

@@ -14,59 +14,91 @@ extension FileSystem {
     guard name.count <= KeyNames.longestName else {
       throw Failure(.nameTooLong, "\(folder)\(name): name is too long")
     }
-    guard KeyNames.isName(name) else { return .missing(timeout: .zero) }
-    let listing = try listing(of: folder, caller)
-    let timeout = listing.freshness(listings.options.maxAge)
-    guard let entry = listing.entry(name), let place = place(of: entry, in: folder) else {
-      return .missing(timeout: timeout)
+    guard KeyNames.isName(name) else { return .missing(timeout: listings.options.maxAge) }
+    let (entry, believed) = try find(name, in: folder, caller)
+    guard let entry, let place = place(of: entry, in: folder) else {
+      return .missing(timeout: believed)
     }
-    let inode = tree.withLock { $0.reference(place, parent: parent, name: name) }
-    return .found(
-      Entry(
-        attributes: attributes(of: entry, inode: inode), entryTimeout: timeout,
-        attributesTimeout: timeout))
+    return .found(reference(entry, at: place, parent: parent, believed: believed))
   }
 
   /// The attributes of an inode (FUSE_GETATTR).
   ///
+  /// An inode that is open tells of the version that is open; its name may lead to another inode.
   /// - Throws: `Failure`; ENOENT when its name is gone.
   package func attributes(of inode: UInt64, _ caller: Caller) throws(Failure) -> Entry {
     let node = try node(inode)
-    if inode == NodeTable.root {
-      return Entry(
-        attributes: rootAttributes, entryTimeout: listings.options.maxAge,
-        attributesTimeout: listings.options.maxAge)
-    }
+    if inode == NodeTable.root { return rootEntry }
+    if node.isDetached, let told = node.told { return entry(inode, told, .zero) }
     let folder = try folder(containing: node)
-    let listing = try listing(of: folder, caller)
-    guard let entry = listing.entry(node.name), place(of: entry, in: folder) == node.place else {
+    let (found, believed) = try find(node.name, in: folder, caller)
+    guard let found, place(of: found, in: folder) == node.place else {
+      if node.opens > 0, let told = node.told { return entry(inode, told, .zero) }
       throw Failure(.noEntry, "\(node.place): no longer there")
     }
-    let timeout = listing.freshness(listings.options.maxAge)
-    return Entry(
-      attributes: attributes(of: entry, inode: inode), entryTimeout: timeout,
-      attributesTimeout: timeout)
+    if found.isFolder {
+      return Entry(
+        attributes: attributes(of: found, inode: inode), entryTimeout: believed,
+        attributesTimeout: believed)
+    }
+    let told = tree.withLock { $0.tell(inode, FileFacts(found)) }
+    return entry(inode, told, believed)
   }
 
-  /// The listing of a folder, for which the fast lane does not wait.
-  func listing(of folder: FolderName, _ caller: Caller) throws(Failure) -> Listing {
-    if let listing = listings.fresh(folder) { return listing }
+  /// The entry of a name, with its size known if it can be.
+  func find(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(Failure) -> (
+    entry: ListingEntry?, believed: Span
+  ) {
+    if let answer = listings.fresh(folder) {
+      let entry = answer.listing.entry(name)
+      let isAnswer = entry.map { $0.isFolder || $0.size != nil } ?? !folder.isBuckets
+      if isAnswer { return (entry, answer.believed) }
+    }
     guard caller.lane == .slow else { throw .mustWait }
     do throws(StoreError) {
-      return try listings.current(folder, caller.call)
+      let found = try listings.find(name, in: folder, caller.call)
+      guard let entry = found.entry, !entry.isFolder, entry.size == nil else { return found }
+      return try measure(entry, in: folder, found.believed, caller)
     } catch {
-      throw Failure(error, folder.description)
+      if let entry = entryOfCopy(name, in: folder), error.kind != .cancelled {
+        return (entry, .zero)
+      }
+      throw Failure(error, "\(folder)\(name)")
     }
+  }
+
+  /// Asks for a size that the listing does not tell.
+  private func measure(
+    _ entry: ListingEntry, in folder: FolderName, _ believed: Span, _ caller: Caller
+  ) throws(StoreError) -> (entry: ListingEntry?, believed: Span) {
+    do throws(StoreError) {
+      return try listings.point(entry.name, in: folder, caller.call)
+    } catch {
+      if error.kind == .cancelled { throw error }
+      Log.debug("\(folder)\(entry.name): size is not known: \(error)")
+      return (entryOfCopy(entry.name, in: folder) ?? entry, .zero)
+    }
+  }
+
+  /// Counts one more answer that names an entry, and makes the answer.
+  func reference(
+    _ entry: ListingEntry, at place: Place, parent: UInt64, believed: Span
+  ) -> Entry {
+    let facts = entry.isFolder ? nil : FileFacts(entry)
+    let inode = tree.withLock {
+      $0.reference(place, parent: parent, name: entry.name, facts: facts)
+    }
+    // Without a size the kernel must come back before it shows one.
+    let isMeasured = entry.isFolder || entry.size != nil
+    return Entry(
+      attributes: attributes(of: entry, inode: inode), entryTimeout: believed,
+      attributesTimeout: isMeasured ? believed : .zero)
   }
 
   /// The folder in whose listing a node's own line is.
   func folder(containing node: Node) throws(Failure) -> FolderName {
     switch node.place {
-    case .object(let object):
-      let cut = object.key.bytes.lastIndex(of: ByteString.slash)
-      return FolderName(
-        bucket: object.bucket,
-        prefix: ByteString(cut.map { object.key.bytes[...$0] } ?? []))
+    case .object(let object): return FolderName(containing: object)
     case .folder(let folder):
       guard let parent = folder.parent else {
         throw Failure(.invalid, "the list of buckets has no parent")
@@ -79,26 +111,5 @@ extension FileSystem {
   func place(of entry: ListingEntry, in folder: FolderName) -> Place? {
     guard let segment = listings.options.names.segment(of: entry.name) else { return nil }
     return entry.isFolder ? .folder(folder.folder(segment)) : .object(folder.object(segment))
-  }
-
-  func attributes(of entry: ListingEntry, inode: UInt64) -> Attributes {
-    let size = entry.isFolder ? 0 : entry.size ?? 0
-    return Attributes(
-      inode: inode, isDirectory: entry.isFolder, size: size,
-      modified: entry.modified ?? .epoch, mode: mode(isDirectory: entry.isFolder), links: 1,
-      uid: options.uid, gid: options.gid, blocks: (UInt64(max(size, 0)) + 511) / 512)
-  }
-
-  var rootAttributes: Attributes {
-    Attributes(
-      inode: NodeTable.root, isDirectory: true, size: 0,
-      modified: listings.kept(options.root)?.fetchedAt ?? .epoch,
-      mode: mode(isDirectory: true), links: 1, uid: options.uid, gid: options.gid, blocks: 0)
-  }
-
-  private func mode(isDirectory: Bool) -> UInt32 {
-    let write: UInt32 = options.readOnly ? 0o222 : 0o022
-    let type: UInt32 = isDirectory ? 0o040000 : 0o100000
-    return type | ((isDirectory ? 0o777 : 0o666) & ~(write | options.umask))
   }
 }

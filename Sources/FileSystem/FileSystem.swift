@@ -8,22 +8,38 @@ import Platform
 /// `Failure.mustWait` and done again on the slow lane. Locks: the tree's own, held for a few table
 /// look-ups at a time, never while the store, the cache or the kernel is called.
 package final class FileSystem: Sendable {
+  package let listings: Listings
+  let cache: FileCache
   let store: any BucketStore
-  let listings: Listings
   let options: FileSystemOptions
   let tree: Locked<NodeTable>
+  let parked = ParkedFiles()
+  let opens = Locked(OpenBursts())
   private let notifier = Locked<(any KernelNotifier)?>(nil)
 
-  package init(listings: Listings, store: any BucketStore, options: FileSystemOptions) {
-    self.listings = listings
+  /// Joins a store with what is kept of it; listings are kept beside the copies.
+  package init(cache: FileCache, store: any BucketStore, options: FileSystemOptions) {
+    self.cache = cache
     self.store = store
     self.options = options
+    listings = Listings(
+      store: store, database: cache.database,
+      options: ListingOptions(
+        maxAge: cache.options.maxAge, limit: cache.options.listingCacheSize, names: options.names,
+        namedBuckets: options.namedBuckets,
+        confirm: { cache.confirm($0, in: $1, at: $2) }))
     tree = Locked(NodeTable(root: .folder(options.root)))
+    listings.observe { [weak self] old, new in self?.announce(old, new) }
   }
 
   /// Names the one who tells the kernel of changes; before the first request is served.
   package func connect(_ notifier: any KernelNotifier) {
     self.notifier.withLock { $0 = notifier }
+  }
+
+  /// Ends downloads and lets another program have the cache; after the last request was served.
+  package func close() {
+    cache.close()
   }
 
   /// The kernel forgot answers that named an inode (FUSE_FORGET). Never waits.
@@ -49,5 +65,26 @@ package final class FileSystem: Sendable {
       throw Failure(.notDirectory, "inode \(inode) is a file")
     }
     return folder
+  }
+
+  /// A listing gave way to a different one: the kernel must not go on believing the old.
+  private func announce(_ old: Listing, _ new: Listing) {
+    let folder = Place.folder(new.folder)
+    guard let notifier = notifier.withLock({ $0 }),
+      let parent = tree.withLock({ $0.node(of: folder)?.inode })
+    else { return }
+    let (changed, added) = old.changes(to: new)
+    for name in added { notifier.invalidateEntry(parent: parent, name: name) }
+    for name in changed {
+      guard let before = old.entry(name), let place = place(of: before, in: new.folder),
+        let known = tree.withLock({ $0.node(of: place) })
+      else { continue }
+      // A file that is open keeps its inode and its bytes; the name leads to another inode.
+      if known.node.opens == 0, new.entry(name)?.isFolder == before.isFolder {
+        notifier.invalidateInode(known.inode)
+      } else {
+        notifier.invalidateEntry(parent: parent, name: name)
+      }
+    }
   }
 }

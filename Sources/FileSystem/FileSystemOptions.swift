@@ -14,12 +14,12 @@ package struct FileSystemOptions: Sendable {
   package var root: FolderName
   /// Buckets that are shown whether the store lists them or not.
   package var namedBuckets: [ByteString]
-  /// The folder whose file system's free room `statistics` tells; nil tells none.
-  package var deviceFolder: String?
+  /// How keys are shown as names.
+  package var names: KeyNames
 
   package init(
     uid: UInt32, gid: UInt32, umask: UInt32 = 0, readOnly: Bool = true,
-    root: FolderName = .buckets, namedBuckets: [ByteString] = [], deviceFolder: String? = nil
+    root: FolderName = .buckets, namedBuckets: [ByteString] = [], names: KeyNames = .verbatim
   ) {
     self.uid = uid
     self.gid = gid
@@ -27,6 +27,6 @@ package struct FileSystemOptions: Sendable {
     self.readOnly = readOnly
     self.root = root
     self.namedBuckets = namedBuckets
-    self.deviceFolder = deviceFolder
+    self.names = names
   }
 }

@@ -10,9 +10,20 @@ struct Node: Sendable {
   var lookups: UInt64 = 0
   /// Open handles; they keep the node when the kernel has forgotten it.
   var opens = 0
+  /// What the kernel was last told of a file.
+  var told: FileFacts?
+  /// The content that the kernel's pages are of; nil when it has none.
+  var pages: UInt64?
+  /// Open files of an older version keep this inode; the name leads to another one.
+  var isDetached = false
+  /// When an open was last refused with ESTALE.
+  var refused: Instant?
 }
 
 /// The inodes that the kernel or an open handle refers to, and no others.
+///
+/// One inode is one version as long as it is open, as on a disk where a file is replaced by a
+/// rename: the kernel's pages and size are the inode's, and so never of two versions.
 ///
 /// A value; its owner guards it.
 struct NodeTable: Sendable {
@@ -29,40 +40,96 @@ struct NodeTable: Sendable {
 
   var count: Int { nodes.count }
 
-  subscript(_ inode: UInt64) -> Node? {
-    get { nodes[inode] }
-    set { nodes[inode] = newValue }
-  }
+  subscript(_ inode: UInt64) -> Node? { nodes[inode] }
 
   /// The number that a place has, or would get now.
   func inode(of place: Place) -> UInt64 {
     if let inode = moved[place] { return inode }
     var inode = place.inodeHash
-    while let node = nodes[inode], node.place != place { inode = Self.number(after: inode) }
+    while let node = nodes[inode], node.isDetached || node.place != place {
+      inode = Self.number(after: inode)
+    }
     return inode
   }
 
-  /// Counts one more answer that names a place.
-  mutating func reference(_ place: Place, parent: UInt64, name: ByteString) -> UInt64 {
+  /// The live node of a place.
+  func node(of place: Place) -> (inode: UInt64, node: Node)? {
     let inode = inode(of: place)
+    return nodes[inode].map { (inode, $0) }
+  }
+
+  /// Counts one more answer that names a place.
+  ///
+  /// - Parameter facts: what the answer tells of a file; nil for a folder.
+  mutating func reference(
+    _ place: Place, parent: UInt64, name: ByteString, facts: FileFacts?
+  ) -> UInt64 {
+    var inode = inode(of: place)
+    if let facts, let node = nodes[inode], node.opens > 0,
+      let told = node.told, !told.isVersion(of: facts)
+    {
+      nodes[inode]?.isDetached = true
+      moved[place] = nil
+      inode = self.inode(of: place)
+    }
     var node = nodes[inode] ?? Node(place: place, parent: parent, name: name)
     node.lookups += 1
+    if let facts { node.told = facts }
     nodes[inode] = node
     if inode != place.inodeHash { moved[place] = inode }
     return inode
   }
 
+  /// Notes what the kernel is told of a file whose inode it has.
+  ///
+  /// - Returns: what it may be told: the version that is open stays what the inode is of.
+  mutating func tell(_ inode: UInt64, _ facts: FileFacts) -> FileFacts {
+    guard let node = nodes[inode] else { return facts }
+    if node.opens > 0 || node.isDetached, let told = node.told, !told.isVersion(of: facts) {
+      return told
+    }
+    nodes[inode]?.told = facts
+    return facts
+  }
+
   /// Takes answers back that the kernel has forgotten (FUSE_FORGET).
   mutating func forget(_ inode: UInt64, count: UInt64) {
-    guard inode != Self.root, var node = nodes[inode] else { return }
-    node.lookups -= min(count, node.lookups)
-    nodes[inode] = node
+    guard inode != Self.root, let node = nodes[inode] else { return }
+    nodes[inode]?.lookups = node.lookups - min(count, node.lookups)
     dropUnused(inode)
   }
 
-  mutating func opened(_ inode: UInt64) {
-    nodes[inode]?.opens += 1
+  enum Opening: Sendable {
+    case opened(keepsCache: Bool)
+    /// The kernel has to look the name up anew first.
+    case stale
+    /// It has done so, and yet the version is another one again.
+    case bypass
+    case unknown
   }
+
+  /// Opens a file, if the version is the one that the kernel was told of.
+  ///
+  /// - Parameter content: tells contents apart, within one run of the program.
+  mutating func open(_ inode: UInt64, _ facts: FileFacts, content: UInt64) -> Opening {
+    guard let node = nodes[inode] else { return .unknown }
+    if node.told.map({ $0.isVersion(of: facts) && $0.size == facts.size }) ?? true {
+      nodes[inode]?.opens += 1
+      nodes[inode]?.told = node.told ?? facts
+      nodes[inode]?.pages = content
+      return .opened(keepsCache: node.pages == content)
+    }
+    let now = Instant.now
+    if let refused = node.refused, now.since(refused) < Self.patience {
+      nodes[inode]?.opens += 1
+      return .bypass
+    }
+    nodes[inode]?.refused = now
+    return .stale
+  }
+
+  /// Within this time a second ESTALE could reach the person.
+  private static let patience = Span.seconds(5)
 
   mutating func closed(_ inode: UInt64) {
     guard let opens = nodes[inode]?.opens, opens > 0 else { return }

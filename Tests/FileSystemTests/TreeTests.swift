@@ -1,91 +1,135 @@
 import BucketStore
-import FileCache
 import FileSystem
 import Foundation
 import Platform
 import TestSupport
 import Testing
 
-/// The tree over a plain directory.
+/// Names, attributes, folders.
 @Suite struct TreeTests {
-  private let fixture: DirectoryFixture
-  private let tree: FileSystem
-  private let slow = Caller(processID: 1, lane: .slow, call: Call())
+  private let fixture: TreeFixture
 
   init() throws {
-    fixture = try DirectoryFixture()
-    try fixture.createBucket("photos")
-    try fixture.put("photos", "a.jpg", [1, 2, 3])
-    try fixture.put("photos", "2024/b.jpg", [4, 5])
-    tree = FileSystem(
-      listings: Listings(
-        store: fixture.store, options: ListingOptions(maxAge: .seconds(60))),
-      store: fixture.store, options: FileSystemOptions(uid: 7, gid: 8))
-  }
-
-  private func find(_ path: String) throws -> Entry {
-    var inode: UInt64 = 1
-    var entry: Entry?
-    for name in path.split(separator: "/") {
-      guard case .found(let found) = try tree.lookup(ByteString(String(name)), in: inode, slow)
-      else { throw Errno.noEntry }
-      entry = found
-      inode = found.inode
-    }
-    return try #require(entry)
+    fixture = try TreeFixture()
+    fixture.store.createBucket("photos")
+    fixture.store.put("photos", "a.jpg", [1, 2, 3])
+    fixture.store.put("photos", "2024/b.jpg", [4, 5])
   }
 
   @Test func aNameLeadsToItsAttributes() throws {
-    let file = try find("photos/a.jpg").attributes
+    let file = try #require(try fixture.find("photos/a.jpg")).attributes
     #expect(file.size == 3)
     #expect(file.mode == 0o100444)
     #expect(file.uid == 7 && file.gid == 8)
-    let folder = try find("photos/2024").attributes
-    #expect(folder.isDirectory && folder.mode == 0o040555)
+    #expect(file.blocks == 1)
+    let folder = try #require(try fixture.find("photos/2024")).attributes
+    #expect(folder.isDirectory && folder.mode == 0o040555 && folder.links == 1)
   }
 
   @Test func aFolderListsItselfItsParentAndItsEntries() throws {
-    let photos = try find("photos").inode
-    let handle = try tree.openDirectory(photos, slow)
+    let photos = try fixture.inode("photos")
+    let handle = try fixture.tree.openDirectory(photos, TreeFixture.slow)
     #expect((0..<handle.count).map { handle[$0].name } == [".", "..", "2024", "a.jpg"])
     #expect(handle[0].attributes.inode == photos)
     #expect(handle[1].attributes.inode == 1)
-    let a = try find("photos/a.jpg")
+    let a = try #require(try fixture.find("photos/a.jpg"))
     #expect(handle[3].attributes == a.attributes)
+    #expect(fixture.tree.reference(0, of: handle) == nil)
+    #expect(fixture.tree.reference(3, of: handle)?.attributes == a.attributes)
+  }
+
+  @Test func anOpenFolderKeepsItsEntries() throws {
+    let handle = try fixture.tree.openDirectory(fixture.inode("photos"), TreeFixture.slow)
+    fixture.store.remove("photos", "a.jpg")
+    fixture.tree.listings.clear()
+    #expect(try fixture.names("photos") == ["2024"])
+    #expect((2..<handle.count).map { handle[$0].name } == ["2024", "a.jpg"])
   }
 
   @Test func theFastLaneRefusesToWait() throws {
-    let fast = Caller(processID: 1, lane: .fast, call: Call())
-    #expect(throws: Failure.mustWait) { try tree.lookup("photos", in: 1, fast) }
-    _ = try find("photos")
-    guard case .found(let known) = try tree.lookup("photos", in: 1, fast) else {
-      Issue.record("not known on the fast lane")
-      return
+    #expect(throws: Failure.mustWait) {
+      try fixture.tree.lookup("photos", in: 1, TreeFixture.fast)
     }
-    #expect(try known.inode == find("photos").inode)
-  }
-
-  @Test func anOpenFileIsRead() throws {
-    let file = try find("photos/2024/b.jpg").inode
-    let handle = try tree.open(file, flags: O_RDONLY, slow)
-    var bytes = [UInt8](repeating: 0, count: 10)
-    let count = try bytes.withUnsafeMutableBytes {
-      try tree.read(handle, into: $0, at: 0, slow)
+    let slow = try fixture.inode("photos/a.jpg")
+    let fast = try #require(try fixture.find("photos/a.jpg", TreeFixture.fast))
+    #expect(fast.inode == slow)
+    #expect(throws: Failure.mustWait) {
+      try fixture.tree.open(slow, flags: O_RDONLY, TreeFixture.fast)
     }
-    #expect(Array(bytes.prefix(count)) == [4, 5])
-    #expect(throws: Failure.self) { try tree.open(file, flags: O_RDWR, slow) }
+    let photos = try fixture.inode("photos")
+    #expect(try fixture.tree.openDirectory(photos, TreeFixture.fast).count == 4)
   }
 
   @Test func forgottenInodesGoAndComeBackUnderTheSameNumber() throws {
-    let first = try find("photos/a.jpg").inode
-    let photos = try find("photos").inode
-    let before = tree.nodeCount
-    tree.forget(first, count: 1)
-    #expect(tree.nodeCount == before - 1)
-    guard case .found(let again) = try tree.lookup("a.jpg", in: photos, slow) else {
-      Issue.record("gone")
+    let first = try fixture.inode("photos/a.jpg")
+    let before = fixture.tree.nodeCount
+    fixture.tree.forget(first, count: 1)
+    #expect(fixture.tree.nodeCount == before - 1)
+    try fixture.remount()
+    #expect(try fixture.inode("photos/a.jpg") == first)
+  }
+
+  @Test func missingNamesAreMissingForAsLongAsTheListingIsFresh() throws {
+    let photos = try fixture.inode("photos")
+    let lookup = try fixture.tree.lookup("none", in: photos, TreeFixture.slow)
+    guard case .missing(let timeout) = lookup else {
+      Issue.record("found")
       return
     }
-    #expect(again.inode == first)
+    #expect(timeout > .seconds(30) && timeout <= .seconds(60))
+  }
+
+  @Test func namesThatCannotBeAreMissingOrTooLong() throws {
+    let photos = try fixture.inode("photos")
+    for name: ByteString in ["..", ".", "a\\b", "a\nb"] {
+      guard case .missing = try fixture.tree.lookup(name, in: photos, TreeFixture.slow) else {
+        Issue.record("\(name) was found")
+        return
+      }
+    }
+    let long = ByteString([UInt8](repeating: 97, count: 256))
+    #expect(
+      fixture.errno { _ = try fixture.tree.lookup(long, in: photos, TreeFixture.slow) }
+        == .nameTooLong)
+    let file = try fixture.inode("photos/a.jpg")
+    #expect(
+      fixture.errno { _ = try fixture.tree.lookup("x", in: file, TreeFixture.slow) }
+        == .notDirectory)
+    #expect(
+      fixture.errno { _ = try fixture.tree.openDirectory(file, TreeFixture.slow) }
+        == .notDirectory)
+  }
+
+  @Test func pathsNameObjectsWithoutAsking() throws {
+    fixture.store.forgetRequests()
+    #expect(try fixture.tree.object(at: "/photos/x/y.jpg").key == "x/y.jpg")
+    let refused: [(ByteString, Errno)] = [
+      ("photos/../x", .invalid), ("photos//x", .invalid), ("photos/./x", .invalid),
+      ("photos/a\\b", .invalid), ("photos/a\u{1}", .invalid), ("photos", .isDirectory),
+      ("", .isDirectory), ("/", .isDirectory), ("photos/x/", .invalid),
+    ]
+    for (path, errno) in refused {
+      #expect(
+        fixture.errno { _ = try fixture.tree.object(at: path) } == errno, "\(path)")
+    }
+    #expect(fixture.store.requests.isEmpty)
+  }
+
+  @Test func theRootMayBeOneBucketOrAFolderInIt() throws {
+    let inner = try TreeFixture {
+      $0.root = .init(bucket: "photos", prefix: "2024/")
+    }
+    inner.store.put("photos", "2024/b.jpg", [4, 5])
+    #expect(try inner.names("") == ["b.jpg"])
+    #expect(try inner.contents("b.jpg") == [4, 5])
+    #expect(try inner.tree.object(at: "c/d").key == "2024/c/d")
+  }
+
+  @Test func statisticsNeverAsk() throws {
+    fixture.store.outage = StoreError(.offline, "offline")
+    fixture.store.forgetRequests()
+    let statistics = fixture.tree.statistics(TreeFixture.fast)
+    #expect(statistics.freeBlocks > 0 && statistics.blocks >= statistics.freeBlocks)
+    #expect(fixture.store.requests.isEmpty)
   }
 }

@@ -92,6 +92,7 @@ final class Mounted {
   private func close(_ scratch: Scratch) throws {
     session.stop()
     #expect(join(within: 30), "the mount does not end")
+    fileSystem.close()
     log.stop()
     #expect(log.unannounced == [])
     #expect(try MountTable.entry(at: ByteString(path)) == nil, "a mount was left behind")

@@ -9,8 +9,12 @@ extension Mounted {
   static func fileSystem(_ store: any BucketStore, _ scratch: Scratch, _ maxAge: Span) throws
     -> FileSystem
   {
-    FileSystem(
-      listings: Listings(store: store, options: ListingOptions(maxAge: maxAge)), store: store,
+    var options = CacheOptions(
+      directory: scratch.path("cache-\(UInt32.random(in: 0 ... .max))"), mountPoint: scratch.path,
+      identity: "test")
+    options.maxAge = maxAge
+    return FileSystem(
+      cache: try FileCache(options: options, store: store), store: store,
       options: FileSystemOptions(uid: 0, gid: 0))
   }
 }

@@ -13,6 +13,13 @@ package struct FolderName: Hashable, Sendable, CustomStringConvertible {
     self.prefix = prefix
   }
 
+  /// The folder that an object lies in.
+  package init(containing object: ObjectName) {
+    bucket = object.bucket
+    let cut = object.key.bytes.lastIndex(of: ByteString.slash)
+    prefix = ByteString(cut.map { object.key.bytes[...$0] } ?? [])
+  }
+
   /// The folder of all buckets.
   package static let buckets = FolderName(bucket: ByteString())
 

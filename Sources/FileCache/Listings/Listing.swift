@@ -9,6 +9,8 @@ package struct Listing: Sendable {
   package let cost: Span
   /// Keys right below the folder that cannot be shown as names in it, whole.
   package let hiddenKeys: [ByteString]
+  /// The latest time of its entries.
+  package let newest: Timestamp?
   let table: ListingTable
 
   init(
@@ -20,9 +22,43 @@ package struct Listing: Sendable {
     self.cost = cost
     self.table = table
     self.hiddenKeys = hiddenKeys
+    newest = table.newest
   }
 
   package var count: Int { table.count }
+
+  /// About how much room it takes, in memory or in the index, in bytes.
+  var byteCount: Int64 {
+    Int64(hiddenKeys.reduce(table.byteCount + 300) { $0 + $1.count + 40 })
+  }
+
+  /// Whether another listing of the folder shows the same.
+  func isSame(as other: Listing) -> Bool {
+    hiddenKeys == other.hiddenKeys && table == other.table
+  }
+
+  /// The same content, asked for at another time.
+  func confirmed(at time: Timestamp, cost: Span) -> Listing {
+    Listing(
+      folder: folder, fetchedAt: time, cost: cost, table: table, hiddenKeys: hiddenKeys)
+  }
+
+  /// The listing with one entry in place of what it has under the name, or without the name.
+  func replacing(_ name: ByteString, with entry: ListingEntry?) -> Listing {
+    var changed = ListingTable()
+    for index in 0..<table.count where table.name(at: index) != name {
+      changed.append(table[index])
+    }
+    if let entry { changed.append(entry) }
+    return Listing(
+      folder: folder, fetchedAt: fetchedAt, cost: cost, table: changed.sorted().table,
+      hiddenKeys: hiddenKeys)
+  }
+
+  /// The names of which another listing of the folder says something else, or nothing.
+  package func changes(to other: Listing) -> (changed: [ByteString], added: [ByteString]) {
+    table.changes(to: other.table)
+  }
 
   /// The entry at a place; entries are in bytewise order of their names.
   package subscript(_ index: Int) -> ListingEntry { table[index] }
@@ -37,6 +73,17 @@ package struct Listing: Sendable {
   /// That is `maxAge`, or ten times what it took to get the listing if that is longer. A time of
   /// fetching that lies in the future (the clock was set back) is believed not at all.
   package func freshness(_ maxAge: Span, at now: Timestamp = .now) -> Span {
+    Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost, at: now)
+  }
+
+  /// As if it had cost something else.
+  func freshness(_ maxAge: Span, cost: Span) -> Span {
+    Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost)
+  }
+
+  static func freshness(
+    _ maxAge: Span, fetchedAt: Timestamp, cost: Span, at now: Timestamp = .now
+  ) -> Span {
     let age = now.since(fetchedAt)
     guard age.nanoseconds >= 0 else { return .zero }
     let allowed = max(maxAge, cost * 10)

@@ -1,5 +1,6 @@
 import BucketStore
 import Platform
+import SQLite
 
 /// Gathers what a store's pages say of one folder, in any order, into a listing.
 struct ListingBuilder {
@@ -17,6 +18,27 @@ struct ListingBuilder {
 
   /// The object that keeps a folder which would otherwise be empty; never shown.
   static let placeholder: ByteString = ".emptyFolderPlaceholder"
+
+  /// The kind of a row that holds a key which cannot be shown.
+  static let hiddenKind: UInt8 = 3
+
+  /// Adds a row of the index: name, kind, size, tag, modified, type.
+  mutating func add(_ row: Row) {
+    isProven = true
+    let segment = row.name(0)
+    let kind = UInt8(truncatingIfNeeded: row.integer(1))
+    guard kind != Self.hiddenKind else {
+      hiddenKeys.insert(segment)
+      return
+    }
+    guard let kind = ListingEntry.Kind(rawValue: kind), let name = names.name(of: segment) else {
+      return
+    }
+    table.append(
+      ListingEntry(
+        name: name, kind: kind, size: row.integerOrNull(2), tag: row.textOrNull(3),
+        modified: row.timeOrNull(4), contentType: row.textOrNull(5)))
+  }
 
   /// Adds an object that lies right in the folder.
   mutating func add(_ object: ObjectInfo) {
@@ -46,10 +68,24 @@ struct ListingBuilder {
     table.append(ListingEntry(name: name, kind: kind, modified: modified))
   }
 
-  /// Adds a key that cannot be shown in the folder or beneath.
+  /// Adds a key that cannot be shown in the folder or beneath; past a thousand they are not told
+  /// one by one.
   mutating func add(hidden key: ByteString) {
     isProven = true
-    hiddenKeys.insert(key)
+    if hiddenKeys.count < Self.hiddenLimit { hiddenKeys.insert(key) }
+  }
+
+  static let hiddenLimit = 1000
+
+  /// Prefixes of folders that cannot be shown, whose keys are not known.
+  var hiddenPrefixes: [ByteString] {
+    hiddenKeys.filter { $0.bytes.last == ByteString.slash }.sorted()
+  }
+
+  /// Names the keys of a hidden prefix in its place.
+  mutating func expand(_ prefix: ByteString, to keys: [ByteString]) {
+    hiddenKeys.remove(prefix)
+    for key in keys { add(hidden: key) }
   }
 
   /// The entries in order, each name once: of a file and a folder with one name, the folder.

@@ -18,7 +18,7 @@ struct ListingTable: Sendable, Equatable {
   var count: Int { kinds.count }
 
   /// About how much memory the entries take, in bytes.
-  var byteCount: Int { names.byteCount + tags.byteCount + count * 35 }
+  var byteCount: Int { names.byteCount + tags.byteCount + count * 45 }
 
   mutating func append(_ entry: ListingEntry) {
     names.append(entry.name.bytes)
@@ -53,6 +53,11 @@ struct ListingTable: Sendable, Equatable {
     times[index] == Self.unknownTime ? nil : Timestamp(nanoseconds: times[index])
   }
 
+  /// The latest of the times; nil when none is known.
+  var newest: Timestamp? {
+    times.max().flatMap { $0 == Self.unknownTime ? nil : Timestamp(nanoseconds: $0) }
+  }
+
   mutating func setModified(_ time: Timestamp, at index: Int) {
     times[index] = time.nanoseconds
   }
@@ -64,7 +69,50 @@ struct ListingTable: Sendable, Equatable {
       size: sizes[index] == Self.unknownSize ? nil : sizes[index],
       tag: tag.isEmpty ? nil : String(decoding: tag, as: UTF8.self),
       modified: modified(at: index),
-      contentType: types[index] == Self.unknownType ? nil : typeNames[Int(types[index])])
+      contentType: type(at: index))
+  }
+
+  static func == (left: ListingTable, right: ListingTable) -> Bool {
+    // The numbers of the types may be given in another order.
+    left.kinds == right.kinds && left.sizes == right.sizes && left.times == right.times
+      && left.names == right.names && left.tags == right.tags
+      && left.types.indices.allSatisfy { left.type(at: $0) == right.type(at: $0) }
+  }
+
+  private func type(at index: Int) -> String? {
+    types[index] == Self.unknownType ? nil : typeNames[Int(types[index])]
+  }
+
+  /// What differs in another table of the folder: names that lead elsewhere or nowhere there, and
+  /// names that are only there.
+  func changes(to other: ListingTable) -> (changed: [ByteString], added: [ByteString]) {
+    var changed: [ByteString] = []
+    var added: [ByteString] = []
+    var left = 0
+    var right = 0
+    while left < count || right < other.count {
+      let order =
+        if left == count { 1 } else if right == other.count { -1 } else {
+          names.compare(left, right, of: other.names)
+        }
+      if order == 0 {
+        if !isSame(left, right, of: other) { changed.append(name(at: left)) }
+        left += 1
+        right += 1
+      } else if order < 0 {
+        changed.append(name(at: left))
+        left += 1
+      } else {
+        added.append(other.name(at: right))
+        right += 1
+      }
+    }
+    return (changed, added)
+  }
+
+  private func isSame(_ index: Int, _ otherIndex: Int, of other: ListingTable) -> Bool {
+    kinds[index] == other.kinds[otherIndex] && sizes[index] == other.sizes[otherIndex]
+      && times[index] == other.times[otherIndex] && tags[index] == other.tags[otherIndex]
   }
 
   /// The entries in bytewise order of their names, each name once.

@@ -1,62 +1,223 @@
 package import BucketStore
 package import Platform
+package import SQLite
 
-/// The listings of folders that the device keeps.
+/// The listings of folders: asked of the store, kept in memory and in the index, and answered from
+/// there while they are fresh or when the store cannot be asked.
+///
+/// Every call is safe from any thread. The state's lock is held for look-ups in memory alone.
 package final class Listings: Sendable {
   package let options: ListingOptions
-  private let store: any BucketStore
-  private let state = Locked(State())
+  let store: any BucketStore
+  let rows: ListingRows?
+  let state: Locked<State>
+  private let observer = Locked<(@Sendable (Listing, Listing) -> Void)?>(nil)
 
-  private struct State {
-    var listings: [FolderName: Listing] = [:]
+  struct State {
+    var memory: ListingMemory
+    var fetches: [FolderName: ListingFetch] = [:]
+    var walks: [FolderName: FlatWalk] = [:]
+    var watch = WalkWatch()
+    var points = PointAnswers()
+    /// Folders that were found too long to be listed for the sake of one name.
+    var long: Set<FolderName> = []
+    /// How many open folders show a listing.
+    var shown: [FolderName: Int] = [:]
+    /// Bytes in the index, as far as is known without counting.
+    var keptBytes: Int64 = 0
   }
 
-  package init(store: any BucketStore, options: ListingOptions) {
+  /// A listing, and how long it may be believed without asking.
+  package struct Answer: Sendable {
+    package let listing: Listing
+    package let believed: Span
+  }
+
+  /// - Parameter database: where listings are kept; nil keeps them in memory alone.
+  package init(store: any BucketStore, database: Database?, options: ListingOptions) {
     self.store = store
     self.options = options
+    let rows = database.map { ListingRows(database: $0, names: options.names) }
+    self.rows = rows
+    state = Locked(State(memory: ListingMemory(limit: options.memoryLimit)))
+    rows?.removeUnfinished()
+    let bytes = rows?.totalBytes ?? 0
+    state.withLock { $0.keptBytes = bytes }
   }
+
+  /// Names who is told when a listing in memory gives way to a different one, as (old, new).
+  ///
+  /// Called on the thread that asked the store, under no lock.
+  package func observe(_ body: @escaping @Sendable (Listing, Listing) -> Void) {
+    observer.withLock { $0 = body }
+  }
+
+  /// The listing that needs no asking; nil when the store must be asked. Memory, and a read of the
+  /// index where memory has nothing.
+  package func fresh(_ folder: FolderName) -> Answer? {
+    let now = Instant.now
+    let (listing, standIn) = state.withLock { state in
+      (state.memory.listing(folder), state.memory.standIn(folder, at: now))
+    }
+    if let listing {
+      let believed = max(listing.freshness(options.maxAge), standIn)
+      return believed > .zero ? Answer(listing: listing, believed: believed) : nil
+    }
+    guard let facts = rows?.facts(folder), facts.bytes < Self.quickBytes,
+      Listing.freshness(options.maxAge, fetchedAt: facts.fetchedAt, cost: facts.cost) > .zero,
+      let listing = kept(folder)
+    else { return nil }
+    return answer(listing)
+  }
+
+  /// What memory has of a folder, however old.
+  package func remembered(_ folder: FolderName) -> Listing? {
+    state.withLock { $0.memory.listing(folder) }
+  }
+
+  /// The listing of a folder that is to be read through, as far as that needs no asking.
+  package func opened(_ folder: FolderName) -> Answer? {
+    guard let answer = fresh(folder) else { return nil }
+    state.withLock { _ = $0.watch.opening(folder, at: .now) }
+    return answer
+  }
+
+  /// Bytes of a listing that is read from the index without much delay.
+  private static let quickBytes: Int64 = 512 << 10
 
   /// What is kept of a folder, however old; never asks the store.
   package func kept(_ folder: FolderName) -> Listing? {
-    state.withLock { $0.listings[folder] }
+    if let listing = state.withLock({ $0.memory.listing(folder) }) { return listing }
+    guard let loaded = rows?.load(folder) else { return nil }
+    return state.withLock { state in
+      // A newer one may have come meanwhile.
+      if let listing = state.memory.listing(folder) { return listing }
+      state.memory.set(loaded)
+      return loaded
+    }
   }
 
-  /// The listing of a folder that needs no asking; memory only.
-  package func fresh(_ folder: FolderName) -> Listing? {
-    guard let listing = kept(folder), listing.freshness(options.maxAge) > .zero else { return nil }
-    return listing
-  }
-
-  /// The listing of a folder: the kept one while it is fresh, else the store's.
+  /// The listing of a folder that is to be read through: the fresh one, else the store's, else
+  /// what is kept.
   ///
-  /// - Throws: `StoreError`; `notFound` when the folder does not exist.
-  package func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Listing {
-    if let listing = fresh(folder) { return listing }
-    let start = Timestamp.now
-    let before = kept(folder)
-    var builder = ListingBuilder(folder, names: options.names)
-    if folder.isBuckets {
-      for bucket in try store.buckets(call) {
-        builder.add(folder: bucket.name, modified: bucket.created)
+  /// - Throws: `StoreError`; `notFound` when the folder is believed not to exist, any other when
+  ///   nothing is kept.
+  package func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
+    let root = state.withLock { $0.watch.opening(folder, at: .now) }
+    defer { state.withLock { $0.watch.served(folder, at: .now) } }
+    if let answer = fresh(folder) { return answer }
+    do throws(StoreError) {
+      if let root, store.capabilities.flatListing, store.session.isCredible,
+        let listing = try walk(root, to: folder, call)
+      {
+        return answer(listing)
       }
-    } else {
-      var request = ListRequest(bucket: folder.bucket, prefix: folder.prefix, delimited: true)
-      repeat {
-        let page = try store.list(request, call)
-        for object in page.objects { builder.add(object) }
-        for prefix in page.folders {
-          builder.add(folder: prefix.dropFirst(folder.prefix.count).dropLast())
+      switch try shared(folder, pageLimit: nil, call) {
+      case .listing(let listing): return answer(listing)
+      case .tooLong, .failure: throw StoreError(.server, "no listing came")
+      }
+    } catch {
+      return try standIn(folder, for: error)
+    }
+  }
+
+  /// Lets a listing confirm the copies of a folder's objects: one no older than `maxAge`.
+  ///
+  /// A long folder is left alone.
+  /// - Throws: `StoreError`.
+  package func confirm(_ folder: FolderName, _ call: Call) throws(StoreError) {
+    if isLong(folder) { return }
+    if let listing = kept(folder), listing.freshness(options.maxAge, cost: .zero) > .zero {
+      return
+    }
+    _ = try shared(folder, pageLimit: Self.pagesForOneName, call)
+  }
+
+  /// What a name in a folder leads to; nil for nothing. A folder that is short is listed, which
+  /// answers for all its names; a long one is asked for the name alone.
+  ///
+  /// - Throws: `StoreError`, as `current`.
+  package func find(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
+    -> (entry: ListingEntry?, believed: Span)
+  {
+    if let answer = fresh(folder) { return try find(name, in: answer, call) }
+    do throws(StoreError) {
+      if !isLong(folder) {
+        let outcome = try shared(folder, pageLimit: Self.pagesForOneName, call)
+        if case .listing(let listing) = outcome {
+          return try find(name, in: answer(listing), call)
         }
-        request.cursor = page.next
-      } while request.cursor != nil
-      if !builder.isProven {
-        let exists = folder.isBucket ? try store.bucketExists(folder.bucket, call) : false
-        guard exists else { throw StoreError(.notFound, "no such folder") }
+        state.withLock { _ = $0.long.insert(folder) }
+      }
+      return try point(name, in: folder, call)
+    } catch {
+      let answer = try standIn(folder, for: error)
+      return (answer.listing.entry(name), answer.believed)
+    }
+  }
+
+  /// How many pages are fetched for the sake of one name.
+  static let pagesForOneName = 4
+
+  private func find(_ name: ByteString, in answer: Answer, _ call: Call) throws(StoreError) -> (
+    entry: ListingEntry?, believed: Span
+  ) {
+    if let entry = answer.listing.entry(name) { return (entry, answer.believed) }
+    guard answer.listing.folder.isBuckets else { return (nil, answer.believed) }
+    return try probe(name, answer.listing, call)
+  }
+
+  func answer(_ listing: Listing) -> Answer {
+    Answer(listing: listing, believed: listing.freshness(options.maxAge))
+  }
+
+  /// What is kept, in place of an answer that the store could not give.
+  private func standIn(_ folder: FolderName, for error: StoreError) throws(StoreError) -> Answer {
+    guard error.kind != .cancelled, error.kind != .notFound, let listing = kept(folder) else {
+      throw error
+    }
+    Log.debug("\(folder) is shown as it was: \(error)")
+    let believed = min(options.maxAge, Self.standInTime)
+    state.withLock { $0.memory.setStandIn(folder, until: .now + believed) }
+    return Answer(listing: listing, believed: max(believed, listing.freshness(options.maxAge)))
+  }
+
+  /// How long a kept listing is shown without asking again, after the store could not be asked.
+  private static let standInTime = Span.seconds(1)
+
+  /// The outcome of a fetch that all who want it share.
+  private func shared(_ folder: FolderName, pageLimit: Int?, _ call: Call) throws(StoreError)
+    -> ListingFetch.Outcome
+  {
+    while true {
+      let mine = ListingFetch()
+      let running = state.withLock { state -> ListingFetch? in
+        if let running = state.fetches[folder] { return running }
+        state.fetches[folder] = mine
+        return nil
+      }
+      guard let running else {
+        let outcome: ListingFetch.Outcome
+        do throws(StoreError) {
+          outcome = try fetch(folder, pageLimit: pageLimit, call)
+        } catch {
+          outcome = .failure(error)
+        }
+        state.withLock { $0.fetches[folder] = nil }
+        mine.finish(outcome)
+        if case .failure(let error) = outcome { throw error }
+        return outcome
+      }
+      switch running.wait(call.cancellation) {
+      case .listing(let listing): return .listing(listing)
+      case .tooLong: if pageLimit != nil { return .tooLong }
+      case .failure(let error): if error.kind != .cancelled { throw error }
+      case nil: throw StoreError(.cancelled, "\(folder): interrupted")
       }
     }
-    let listing = builder.finish(
-      fetchedAt: start, cost: Timestamp.now.since(start), after: before)
-    state.withLock { $0.listings[folder] = listing }
-    return listing
+  }
+
+  func notify(_ old: Listing, _ new: Listing) {
+    observer.withLock { $0 }?(old, new)
   }
 }

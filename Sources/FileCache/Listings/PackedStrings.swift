@@ -12,18 +12,8 @@ struct PackedStrings: Sendable, Equatable {
   var count: Int { ends.count }
   var byteCount: Int { bytes.count }
 
-  mutating func reserve(strings: Int, bytes: Int) {
-    ends.reserveCapacity(strings)
-    self.bytes.reserveCapacity(bytes)
-  }
-
   mutating func append(_ string: some Sequence<UInt8>) {
     bytes.append(contentsOf: string)
-    ends.append(bytes.count)
-  }
-
-  mutating func append(_ index: Int, of other: PackedStrings) {
-    bytes.append(contentsOf: other.bytes[other.range(index)])
     ends.append(bytes.count)
   }
 
@@ -39,6 +29,17 @@ struct PackedStrings: Sendable, Equatable {
       Self.compare(
         UnsafeBufferPointer(rebasing: buffer[range(left)]),
         UnsafeBufferPointer(rebasing: buffer[range(right)]))
+    }
+  }
+
+  /// Compares one of the strings with one of others.
+  func compare(_ left: Int, _ right: Int, of other: PackedStrings) -> Int {
+    bytes.withUnsafeBufferPointer { buffer in
+      other.bytes.withUnsafeBufferPointer { otherBuffer in
+        Self.compare(
+          UnsafeBufferPointer(rebasing: buffer[range(left)]),
+          UnsafeBufferPointer(rebasing: otherBuffer[other.range(right)]))
+      }
     }
   }
 

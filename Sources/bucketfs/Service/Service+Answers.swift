@@ -22,7 +22,7 @@ extension Service {
       state: "serving", network: nil, store: nil, session: store.session.rawValue, cache: nil,
       listings: nil, queue: StatusReport.Queue(waiting: 0, uploading: 0, failed: 0),
       hiddenKeys: fileSystem.hiddenKeyCount, pid: getpid(), mountpoint: mountpoint,
-      source: plan.source, since: Moment.text(since), cacheDirectory: plan.cacheDirectory,
+      source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory,
       log: log, version: Help.version)
   }
 }

@@ -33,7 +33,18 @@ extension MountPlan {
   var fileSystemOptions: FileSystemOptions {
     FileSystemOptions(
       uid: settings.uid ?? getuid(), gid: settings.gid ?? getgid(), umask: settings.umask,
-      root: root, namedBuckets: bucket.map { [$0] } ?? [], deviceFolder: cacheDirectory)
+      root: root, namedBuckets: bucket.map { [$0] } ?? [])
+  }
+
+  /// How copies and listings are kept.
+  func cacheOptions(at mountpoint: String) -> CacheOptions {
+    var options = CacheOptions(
+      directory: cacheDirectory, mountPoint: mountpoint, identity: "\(store)")
+    options.maxAge = settings.maxAge
+    options.cacheSize = settings.cacheSize
+    options.listingCacheSize = settings.listingCacheSize
+    options.timeout = settings.timeout
+    return options
   }
 
   /// How the mount is made.

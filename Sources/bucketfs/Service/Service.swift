@@ -11,6 +11,7 @@ final class Service: Sendable {
   /// The mount point as the kernel knows it.
   let mountpoint: String
   let store: any BucketStore
+  let cache: FileCache
   let fileSystem: FileSystem
   let since = Timestamp.now
   /// Where the log goes; nil for standard error.
@@ -25,11 +26,12 @@ final class Service: Sendable {
       throw Complaint(error)
     }
     store = try Self.store(plan)
-    let listings = Listings(
-      store: store,
-      options: ListingOptions(
-        maxAge: plan.settings.maxAge, limit: plan.settings.listingCacheSize))
-    fileSystem = FileSystem(listings: listings, store: store, options: plan.fileSystemOptions)
+    do throws(CacheError) {
+      cache = try FileCache(options: plan.cacheOptions(at: self.mountpoint), store: store)
+    } catch {
+      throw Complaint(error)
+    }
+    fileSystem = FileSystem(cache: cache, store: store, options: plan.fileSystemOptions)
   }
 
   /// Mounts, and serves until the mount is gone.
@@ -46,7 +48,10 @@ final class Service: Sendable {
       }
       onReady()
     }
-    defer { control.stop() }
+    defer {
+      control.stop()
+      fileSystem.close()
+    }
     do throws(MountError) {
       if case .forced = try session.run() { return .failed }
       return .done

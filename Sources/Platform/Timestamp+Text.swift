@@ -1,10 +1,9 @@
 import Glibc
-import Platform
 
-/// A moment as JSON and people see it: ISO 8601 in UTC, such as `2026-11-30T08:00:00Z`.
-enum Moment {
-  static func text(_ moment: Timestamp) -> String {
-    var seconds = time_t(moment.timespec.tv_sec)
+extension Timestamp {
+  /// The moment by ISO 8601 in UTC, cut to the second: `2026-11-30T08:00:00Z`.
+  package var text: String {
+    var seconds = time_t(timespec.tv_sec)
     var parts = tm()
     guard gmtime_r(&seconds, &parts) != nil else { return "\(seconds)" }
     var buffer = [CChar](repeating: 0, count: 64)

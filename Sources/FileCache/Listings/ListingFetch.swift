@@ -1,0 +1,31 @@
+import BucketStore
+import Platform
+
+/// One running question for a folder, shared by all who want its answer.
+final class ListingFetch: Sendable {
+  enum Outcome: Sendable {
+    case listing(Listing)
+    /// The folder has more pages than whoever asked wanted to wait for.
+    case tooLong
+    case failure(StoreError)
+  }
+
+  private let outcome = Locked<Outcome?>(nil)
+
+  func finish(_ result: Outcome) {
+    outcome.withLock { $0 = result }
+    outcome.wakeAll()
+  }
+
+  /// Waits for the one who asks.
+  ///
+  /// - Returns: nil when the waiting was cancelled.
+  func wait(_ cancellation: Cancellation) -> Outcome? {
+    let handler = cancellation.onCancel { [outcome] in outcome.wakeAll() }
+    defer { cancellation.remove(handler) }
+    return outcome.wait { outcome -> Outcome?? in
+      if let outcome { return .some(outcome) }
+      return cancellation.isCancelled ? .some(nil) : nil
+    } ?? nil
+  }
+}
