@@ -1,0 +1,100 @@
+package import BucketStore
+package import Platform
+
+/// What the queue holds under one name, as of now.
+package struct PendingEntry: Sendable, Equatable {
+  /// The record; size and modification time are those of the bytes as written so far.
+  package var record: PendingRecord
+  /// Bytes of it that were sent by the try that runs, else zero.
+  package var sent: Int64
+  /// Handles that may still write to it.
+  package var writers: Int
+
+  package var id: PendingID { record.id }
+  package var object: ObjectName { record.object }
+  package var size: Int64 { record.size }
+  package var modified: Timestamp { record.modified }
+  package var state: PendingState { record.state }
+}
+
+/// What the queue holds right below one folder.
+package struct PendingFolder: Sendable {
+  /// Files by their last name segment, in no order.
+  package var files: [(name: ByteString, entry: PendingEntry)]
+  /// Names of folders that hold pending files at any depth, in no order.
+  package var folders: [ByteString]
+}
+
+/// How many records stand where, and how many bytes they have.
+package struct PendingCounts: Sendable, Equatable {
+  package var writing = 0
+  package var waiting = 0
+  package var uploading = 0
+  package var failed = 0
+  /// Bytes of all of them.
+  package var bytes: Int64 = 0
+  /// Records of other owners, which are neither shown nor sent.
+  package var ofOthers = 0
+  /// Files of the queue's folder that could not be understood and were put aside.
+  package var aside = 0
+
+  /// Records that are still to be sent.
+  package var unsent: Int { writing + waiting + uploading }
+}
+
+/// What changed in the queue.
+package struct PendingChange: Sendable, Equatable {
+  package enum Kind: Sendable {
+    /// Bytes, size, times or name: what is shown under the name is another thing.
+    case content
+    /// State, reason, attempts or progress alone.
+    case state
+    /// The name is no longer pending: stored, renamed or removed.
+    case gone
+  }
+
+  package var object: ObjectName
+  package var kind: Kind
+}
+
+/// What to set on a pending file; nil leaves as it is.
+package struct PendingAttributes: Sendable {
+  package var modified: Timestamp?
+  package var mode: UInt32?
+
+  package init(modified: Timestamp? = nil, mode: UInt32? = nil) {
+    self.modified = modified
+    self.mode = mode
+  }
+}
+
+/// How a file begins its life in the queue.
+package struct NewFile: Sendable {
+  package var base: PendingBase
+  package var mode: UInt32
+  /// Nil for the time of its last write.
+  package var modified: Timestamp?
+  package var attributes: [ByteString: [UInt8]]
+
+  package init(
+    base: PendingBase, mode: UInt32 = 0o644, modified: Timestamp? = nil,
+    attributes: [ByteString: [UInt8]] = [:]
+  ) {
+    self.base = base
+    self.mode = mode
+    self.modified = modified
+    self.attributes = attributes
+  }
+}
+
+/// How waiting for the queue ended.
+package enum WaitOutcome: Sendable, Equatable {
+  /// Nothing is pending.
+  case stored
+  /// Nothing is left to be sent, and so many records failed for good.
+  case failed(Int)
+  /// The network is gone or switched off, or nobody is signed in, and records wait.
+  case offline
+  /// The time is over, and records wait.
+  case outOfTime
+}

@@ -1,0 +1,50 @@
+package import BucketStore
+package import Platform
+
+/// What is kept on disk of one change that the store does not have yet.
+///
+/// Its form on disk is `<id>.json`, beside the bytes in `<id>.data`; docs/durability.md describes
+/// each field.
+package struct PendingRecord: Equatable, Sendable {
+  package enum Operation: String, Sendable {
+    /// Store the bytes under the name.
+    case put
+    /// Delete what an earlier try may have stored under the name: the file was removed or renamed
+    /// while it was on its way. Never shown, and without bytes.
+    case delete
+  }
+
+  package let id: PendingID
+  package var object: ObjectName
+  package var operation = Operation.put
+  /// When the change was picked up, by this device's clock.
+  package var created: Timestamp
+  package var contentType: String
+  /// Bytes.
+  package var size: Int64
+  /// The SHA-256 of the bytes once it was computed, at the first try.
+  package var sha256: String?
+  package var modified: Timestamp
+  /// Permission bits, as of chmod(2).
+  package var mode: UInt32
+  /// Extended attributes by name; bounded by `PendingQueue.attributeLimit`.
+  package var attributes: [ByteString: [UInt8]] = [:]
+  package var base: PendingBase
+  package var state: PendingState
+  /// Whether the bytes were made durable (fsync(2)) while the file was still being written.
+  package var isSynced = false
+  package var failure: PendingFailure?
+  /// Tries that reached the store and cost one.
+  package var attempts: Int64 = 0
+  /// No try before this moment; nil for at once.
+  package var nextTry: Timestamp?
+  /// Whose session it is to be sent with.
+  package var owner: String
+  /// The resumable upload that was opened for these bytes.
+  package var upload: UploadToken?
+  /// Contents that earlier tries may have stored under this name: when the store holds one of
+  /// them, it is ours and no conflict.
+  package var tried: [Fingerprint] = []
+  /// The record whose bytes this one took over when it was renamed on the wire.
+  package var renamedFrom: PendingID?
+}
