@@ -40,10 +40,8 @@ struct SupabaseCursor: Sendable, Equatable {
     return ListCursor(covered.map { "\(server) \(Percent.encode($0.after))" } ?? server)
   }
 
-  /// A server's cursor behind every name in a folder: its form is base64 of `l:<last name>`, and
-  /// nothing that is text comes after the highest code point.
-  static func beyond(_ folder: ByteString) -> String? {
-    guard let name = folder.string else { return nil }
-    return Data("l:\(name)\u{10FFFF}".utf8).base64EncodedString()
+  /// A server's cursor behind a name: its form is base64 of `l:<last name>`.
+  static func beyond(_ name: ByteString) -> String? {
+    name.string.map { Data("l:\($0)".utf8).base64EncodedString() }
   }
 }

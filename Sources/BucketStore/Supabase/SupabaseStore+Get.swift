@@ -23,12 +23,13 @@ extension SupabaseStore {
     }
   }
 
-  private enum Answer {
+  /// How one read ended, with a failed answer's cause.
+  enum Answer {
     case outcome(GetOutcome)
     case failed(SupabaseErrors.Verdict)
   }
 
-  private func download(_ request: GetRequest, into sink: any GetSink, _ call: Call)
+  func download(_ request: GetRequest, into sink: any GetSink, _ call: Call)
     throws(StoreError) -> Answer
   {
     let nonce = request.fresh.map { "?cacheNonce=" + Percent.encode(ByteString($0)) } ?? ""
@@ -67,7 +68,7 @@ extension SupabaseStore {
   private func explained(_ error: StoreError, of request: GetRequest, _ call: Call)
     throws(StoreError) -> StoreError
   {
-    guard error.kind == .server, let range = request.range, range.lowerBound > 0 else {
+    guard error.kind == .server, let range = request.range else {
       return error
     }
     let facts: ObjectInfo

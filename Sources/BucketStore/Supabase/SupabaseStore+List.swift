@@ -35,40 +35,47 @@ extension SupabaseStore {
     var next = try answer.hasNext ? following(answer, place) : nil
     var covered: SupabaseCursor.Gap?
     switch border {
-    case .object(let file)
-    where answer.hasNext || answer.objects.count + answer.folders.count >= pageSize:
-      covered = SupabaseCursor.Gap(after: file)
-      let gap = try gap(after: file, request, call)
+    case .entry(let name) where place?.covered?.contains(name) ?? false:
+      covered = place?.covered
+    case .entry(let name)
+    where name.bytes.last != ByteString.slash
+      && (answer.hasNext || answer.objects.count + answer.folders.count >= pageSize):
+      covered = SupabaseCursor.Gap(after: name)
+      let gap = try gap(after: name, request, call)
       page.objects += gap.objects
       page.folders += gap.folders
-    case .nameless where next != nil:
+    case .nameless(let last) where next != nil:
       // The server's own cursor would pass over the rest of this folder.
-      next = SupabaseCursor.beyond(request.prefix + "/") ?? next
-    default: break
+      next = SupabaseCursor.beyond(last) ?? next
+      covered = place?.covered
+    case .entry, .nameless, nil: break
     }
     page.next = next.map { SupabaseCursor(server: $0, covered: covered).cursor }
     return page
   }
 
-  /// The last entry of a page, where what follows it needs care.
+  /// The last entry of a page.
   private enum Border {
-    case object(ByteString)
-    /// The folder without a name, of a key such as `a//b` below `a/`.
-    case nameless
+    /// An object, or a folder, whose name ends in `/`.
+    case entry(ByteString)
+    /// What the server shows under no name of its own: the object `a/` below `a/`, or the folder of
+    /// `a//b` there; with the last name that it may have.
+    case nameless(ByteString)
   }
 
   /// A page's two arrays are each in order; the later of their last names ends it.
   private static func border(of page: ListPage, below prefix: ByteString) -> Border? {
-    if let folder = page.folders.last, page.objects.last.map({ $0.key < folder }) ?? true {
-      return folder == prefix + "/" ? .nameless : nil
-    }
-    return page.objects.last.map { .object($0.key) }
+    let names = [page.objects.last?.key, page.folders.last].compactMap { $0 }
+    guard let last = names.max() else { return nil }
+    if last == prefix { return .nameless(last + "\u{1}") }
+    return last == prefix + "/" ? .nameless(last + "\u{10FFFF}") : .entry(last)
   }
 
-  /// The server names the folder of `a//b` below `a/` as `a/` itself: its name is `a//`.
+  /// The server trims all slashes from a folder's name and adds one: the folder of `a//b` below
+  /// `a/` comes as `a/`, and that of `a///b` below `a//` too.
   private static func folder(_ name: ByteString, below prefix: ByteString) -> ByteString {
     let named = name.hasSuffix("/") ? name : name + "/"
-    return named == prefix ? prefix + "/" : named
+    return named.count <= prefix.count ? prefix + "/" : named
   }
 
   private func following(_ page: SupabaseJSON.Page, _ place: SupabaseCursor?)
@@ -136,7 +143,8 @@ extension SupabaseStore {
       guard answer.hasNext else { return found }
       cursor = try following(answer, cursor.map { SupabaseCursor(server: $0, covered: nil) })
       if let folder = found.folders.last, let last = answer.objects.last,
-        ByteString(last.name).hasPrefix(folder), let beyond = SupabaseCursor.beyond(folder)
+        ByteString(last.name).hasPrefix(folder),
+        let beyond = SupabaseCursor.beyond(folder + "\u{10FFFF}")
       {
         cursor = beyond
       }

@@ -83,16 +83,21 @@ extension SupabaseStore {
     var request = GetRequest(object: object, range: 0..<1)
     while true {
       let sink = HeadSink()
+      let answer: Answer
       do throws(StoreError) {
-        let outcome = try get(request, into: sink, call)
-        if case .complete(let head) = outcome { return head }
-        throw StoreError(.server, "“not modified” was answered to a question that was not asked")
+        answer = try download(request, into: sink, call)
       } catch {
         if let head = sink.head { return head }
+        throw error
+      }
+      switch answer {
+      case .outcome(.complete(let head)): return head
+      case .outcome(.notModified):
+        throw StoreError(.server, "“not modified” was answered to a question that was not asked")
+      case .failed(let verdict):
         // An empty object has no first byte, which some servers call an error of their own.
-        guard request.range != nil, error.kind == .damaged || error.kind == .server else {
-          throw error
-        }
+        let mayBeEmpty = verdict.error.kind == .damaged || verdict.error.kind == .server
+        guard request.range != nil, mayBeEmpty else { throw verdict.error }
         request.range = nil
       }
     }
