@@ -22,12 +22,23 @@ package enum Log {
     }
   }
 
-  private static let threshold = Locked(Level.warning)
+  private struct Style {
+    var level = Level.warning
+    var showsTime = false
+  }
+
+  private static let style = Locked(Style())
 
   /// The least level that is written; `warning` at start.
   package static var level: Level {
-    get { threshold.withLock { $0 } }
-    set { threshold.withLock { $0 = newValue } }
+    get { style.withLock { $0.level } }
+    set { style.withLock { $0.level = newValue } }
+  }
+
+  /// Whether each line begins with its moment, as a file wants it; no at start.
+  package static var showsTime: Bool {
+    get { style.withLock { $0.showsTime } }
+    set { style.withLock { $0.showsTime = newValue } }
   }
 
   /// Is shown every message on the thread that logs it, whatever the level; tests listen here.
@@ -40,8 +51,10 @@ package enum Log {
 
   private static func write(_ level: Level, _ message: () -> String) {
     if let observer = observer.withLock({ $0 }) { observer(level, message()) }
-    guard level >= self.level else { return }
-    let line = "bucketfs: \(level.label): \(message())\n"
+    let style = style.withLock { $0 }
+    guard level >= style.level else { return }
+    let moment = style.showsTime ? Timestamp.now.text + " " : ""
+    let line = "\(moment)bucketfs: \(level.label): \(message())\n"
     var bytes = Array(line.utf8)
     let written = bytes.withUnsafeMutableBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     // A log that cannot be written has nowhere to report it.

@@ -23,14 +23,9 @@ enum ControlClient {
     -> ControlReply
   {
     let user = mount.user ?? geteuid()
-    guard let socket = try ControlSocket(of: mount.path, user: user) else {
-      throw Complaint(
-        .offline, "\(mount.path) cannot be talked to: its control socket is not there",
-        hint: "bucketfs unmount \(mount.path) takes it away")
-    }
     let connection: File
     do throws(Errno) {
-      connection = try socket.connect()
+      connection = try ControlSocket.connect(to: mount.path, servedBy: user)
     } catch {
       throw complaint(error, mount)
     }
@@ -66,6 +61,10 @@ enum ControlClient {
     switch error {
     case Errno(ECONNREFUSED): .dead(mount)
     case .again: silent(mount)
+    case .noEntry:
+      Complaint(
+        .offline, "\(mount.path) cannot be talked to: its control socket is not there",
+        hint: "bucketfs unmount \(mount.path) takes it away")
     case .permission:
       Complaint(
         .refused, "\(mount.path) is served by another user",

@@ -32,32 +32,32 @@ struct ControlSocket: ~Copyable, Sendable {
     self.folder = folder
   }
 
-  /// The socket of a mount that a user serves; nil when there is none.
+  private init(folder: consuming File, name: String) {
+    self.folder = folder
+    self.name = name
+  }
+
+  /// Connects to the process that serves a mount.
   ///
-  /// - Throws: `Complaint` when the folder is closed to us or could have been made by somebody else.
-  init?(of mountpoint: ByteString, user: UInt32) throws(Complaint) {
-    name = Self.name(of: mountpoint)
+  /// Each place where the socket may be is tried, since that process may have had another
+  /// environment, and one that was killed may have left a socket behind.
+  /// - Throws: `Errno`; ENOENT when there is no socket, ECONNREFUSED when its process is gone, EAGAIN
+  ///   when it takes no more, EACCES when it is another user's.
+  static func connect(to mountpoint: ByteString, servedBy user: UInt32) throws(Errno) -> File {
     let places =
-      Self.runtimeFolders(of: user).map { $0 + "/bucketfs" } + [Self.temporaryFolder(of: user)]
+      runtimeFolders(of: user).map { $0 + "/bucketfs" } + [temporaryFolder(of: user)]
+    var problem = Errno.noEntry
     for place in places {
-      let found: File
       do throws(Errno) {
-        found = try File(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        let folder = try File(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        // A folder that somebody else could have made holds no socket to be trusted.
+        guard isSafe(folder, owner: user, closedBits: 0o022) else { continue }
+        return try ControlSocket(folder: folder, name: name(of: mountpoint)).connect()
       } catch {
-        if error == .permission {
-          throw Complaint(
-            .refused, "\(mountpoint) is served by another user (\(user))",
-            hint: "only that user and root may command it")
-        }
-        continue
+        if error != .noEntry { problem = error }
       }
-      guard Self.isSafe(found, owner: user, closedBits: 0o022),
-        faccessat(found.descriptor, name, F_OK, 0) == 0
-      else { continue }
-      folder = found
-      return
     }
-    return nil
+    throw problem
   }
 
   /// Lets a socket listen under the mount's name, in place of a stale one.
@@ -92,10 +92,7 @@ struct ControlSocket: ~Copyable, Sendable {
     unlinkat(folder.descriptor, name, 0)
   }
 
-  /// Connects to the process that listens.
-  ///
-  /// - Throws: `Errno`; ECONNREFUSED when that process is gone, EAGAIN when it takes no more.
-  func connect() throws(Errno) -> File {
+  private func connect() throws(Errno) -> File {
     let socket = try Self.stream()
     try with(address: name) { (address, length) throws(Errno) in
       try check { Glibc.connect(socket.descriptor, address, length) }

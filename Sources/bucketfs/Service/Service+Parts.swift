@@ -29,6 +29,16 @@ extension MountPlan {
     return FolderName(bucket: bucket, prefix: prefix.map { $0 + "/" } ?? ByteString())
   }
 
+  /// The least that is logged.
+  var logLevel: Log.Level {
+    switch settings.logLevel {
+    case "debug": .debug
+    case "info": .info
+    case "error": .error
+    default: .warning
+    }
+  }
+
   /// How the tree looks.
   var fileSystemOptions: FileSystemOptions {
     FileSystemOptions(

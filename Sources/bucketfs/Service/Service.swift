@@ -17,14 +17,14 @@ final class Service: Sendable {
   /// Where the log goes; nil for standard error.
   let log: String?
   /// Builds all the parts, from the store upward; nothing is mounted yet.
+  ///
+  /// - Parameters:
+  ///   - mountpoint: as the kernel knows it.
+  ///   - log: the file that the log goes to; nil for standard error.
   init(_ plan: MountPlan, at mountpoint: String, log: String?) throws(Complaint) {
     self.plan = plan
     self.log = log
-    do throws(MountError) {
-      self.mountpoint = try MountPoint.canonical(mountpoint)
-    } catch {
-      throw Complaint(error)
-    }
+    self.mountpoint = mountpoint
     store = try Self.store(plan)
     do throws(CacheError) {
       cache = try FileCache(options: plan.cacheOptions(at: self.mountpoint), store: store)
@@ -38,6 +38,8 @@ final class Service: Sendable {
   ///
   /// - Parameter onReady: called once, when the mount can be used and answers the verbs.
   func run(_ onReady: @escaping @Sendable () -> Void) throws(Complaint) -> ExitCode {
+    Log.level = plan.logLevel
+    try greet()
     let control = try ControlServer(at: ByteString(mountpoint)) { [self] in answer($0, $1) }
     let session = MountSession(fileSystem: fileSystem, options: plan.mountOptions(at: mountpoint)) {
       do throws(Errno) {

@@ -1,0 +1,45 @@
+import BucketStore
+import Platform
+
+extension Service {
+  /// How long the first question to the store may keep a mount waiting.
+  private static let patience = Span.seconds(5)
+
+  /// Asks the store once before the mount comes up, so that a mistake is told to the person.
+  ///
+  /// A store that is not reached is a remark: what is kept can be browsed without it.
+  /// - Throws: `Complaint` when the store refuses the credentials or has no such bucket.
+  func greet() throws(Complaint) {
+    let call = Call(timeout: min(plan.settings.timeout, Self.patience))
+    do throws(StoreError) {
+      guard let bucket = plan.bucket else {
+        _ = try store.buckets(call)
+        return
+      }
+      if try store.bucketExists(bucket, call) { return }
+    } catch {
+      switch error.kind {
+      case .refused, .sessionExpired:
+        throw Complaint(
+          .refused, "\(plan.source): the store refuses us: \(error.message)",
+          hint: "check the key in \(Places.configuration) or SUPABASE_KEY")
+      case .connectivity, .timeout, .offline, .disabled:
+        Console.remark(
+          Complaint(
+            .offline, "\(plan.source): the store cannot be reached: \(error.message)",
+            hint: "it is mounted all the same, and shows what is kept on this device"
+          ).text)
+      default:
+        Console.remark(
+          Complaint(
+            .failed, "\(plan.source): the store fails: \(error.message)",
+            hint: "it is mounted all the same, and shows what is kept on this device"
+          ).text)
+      }
+      return
+    }
+    throw Complaint(
+      .no, "\(plan.source): there is no bucket \(plan.bucket ?? ByteString())",
+      hint: "check its name; the key must be allowed to see it")
+  }
+}
