@@ -5,7 +5,7 @@ import Platform
 /// Asks the process that serves a mount.
 enum ControlClient {
   /// How long that process may give no sign of life.
-  private static let silence = Span.seconds(15)
+  private static let silence = Span.seconds(8)
 
   /// Sends a request and waits for the answer.
   ///
@@ -23,6 +23,7 @@ enum ControlClient {
     -> ControlReply
   {
     let user = mount.user ?? geteuid()
+    guard user == geteuid() || geteuid() == 0 else { throw .foreign(mount, user) }
     let connection: File
     do throws(Errno) {
       connection = try ControlSocket.connect(to: mount.path, servedBy: user)
@@ -65,10 +66,7 @@ enum ControlClient {
       Complaint(
         .offline, "\(mount.path) cannot be talked to: its control socket is not there",
         hint: "bucketfs unmount \(mount.path) takes it away")
-    case .permission:
-      Complaint(
-        .refused, "\(mount.path) is served by another user",
-        hint: "only that user and root may command it")
+    case .permission: .foreign(mount, mount.user ?? 0)
     default: Complaint(.failed, "\(mount.path) cannot be talked to: \(error)")
     }
   }
@@ -79,6 +77,13 @@ enum ControlClient {
 }
 
 extension Complaint {
+  /// The mount is somebody else's.
+  static func foreign(_ mount: MountEntry, _ user: UInt32) -> Complaint {
+    Complaint(
+      .refused, "\(mount.path) is served by another user (\(user))",
+      hint: "only that user and root may command it")
+  }
+
   /// The process that served the mount is gone.
   static func dead(_ mount: MountEntry) -> Complaint {
     Complaint(
