@@ -38,8 +38,9 @@ package enum DeadMount {
   /// Asks the mount itself, which answers at once when it is dead; one that is alive is asked too.
   package static func isDead(_ path: String) throws(MountError) -> Bool {
     guard let entry = try MountPoint.entry(at: path), entry.isOurs else { return false }
-    var facts = stat()
-    guard stat(path, &facts) != 0 else { return false }
+    // Not stat(2): for as long as attributes are believed, the kernel answers it alone.
+    var facts = statvfs()
+    guard statvfs(path, &facts) != 0 else { return false }
     // A program that dies under the question leaves it aborted, and every later one unconnected.
     return [.notConnected, .connectionAborted].contains(Errno.last)
   }
