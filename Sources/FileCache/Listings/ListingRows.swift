@@ -231,6 +231,15 @@ extension ListingRows {
     } ?? 0
   }
 
+  /// How many listings are kept.
+  var count: Int {
+    read("count listings") { (connection) throws(DatabaseError) in
+      try connection.first("SELECT count(*) FROM listings WHERE complete = 1") {
+        Int($0.integer(0))
+      } ?? 0
+    } ?? 0
+  }
+
   /// Removes the listings that were fetched longest ago, at most `count` of them.
   ///
   /// - Parameter spared: folders that are passed over.

@@ -144,6 +144,9 @@ extension Listings {
   /// Bytes of all kept listings, as they are counted against the bound.
   package var keptBytes: Int64 { rows?.totalBytes ?? 0 }
 
+  /// How many listings are kept. Reads the index.
+  package var keptCount: Int { rows?.count ?? 0 }
+
   /// How many keys of the kept listings cannot be shown as paths.
   package var hiddenKeyCount: Int { rows?.hiddenCount ?? 0 }
 

@@ -17,6 +17,7 @@ struct MountPlan: Equatable, Sendable {
   let cacheDirectory: String
   let dataDirectory: String
   let key: Secret?
+  let accessToken: Secret?
   let bucket: ByteString?
   let prefix: ByteString?
 
@@ -60,7 +61,7 @@ struct MountPlan: Equatable, Sendable {
     self.prefix = prefix.flatMap(Self.folder)
     self.bucket = bucket
     self.settings = settings
-    key = Self.key(settings, for: store, environment)
+    (key, accessToken) = Self.credentials(settings, for: store, environment)
     self.source = Self.shown(store, profile: name, bucket: bucket, prefix: self.prefix)
     self.name = name.isEmpty ? Self.name(of: store) : name
     cacheDirectory =
@@ -108,13 +109,16 @@ struct MountPlan: Equatable, Sendable {
     }
   }
 
-  /// The profile's key, else the environment's; nil when there is none that this store may have.
-  private static func key(
+  /// The profile's credentials, else the environment's; nil where there is none for this store.
+  private static func credentials(
     _ settings: Settings, for store: Store, _ environment: SupabaseEnvironment
-  ) -> Secret? {
-    guard case .supabase(let url) = store else { return nil }
-    if !settings.key.revealed.isEmpty { return settings.key }
-    return environment.covers(url) ? environment.key : nil
+  ) -> (key: Secret?, accessToken: Secret?) {
+    guard case .supabase(let url) = store else { return (nil, nil) }
+    let outer = environment.covers(url) ? environment : SupabaseEnvironment()
+    func choose(_ own: Secret, _ other: Secret?) -> Secret? { own.revealed.isEmpty ? other : own }
+    return (
+      choose(settings.key, outer.key), choose(settings.accessToken, outer.accessToken)
+    )
   }
 
   /// A prefix as the folder it names: without slashes at either end; nil when nothing is left.

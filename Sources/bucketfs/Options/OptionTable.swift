@@ -1,3 +1,4 @@
+import BucketStore
 import Mount
 
 extension Option {
@@ -32,6 +33,9 @@ extension Option {
     Option("bucket", .text(\.bucket), "show this bucket alone, as the top folder"),
     Option("prefix", .text(\.prefix), "show this folder of the bucket alone, as the top folder"),
     Option(
+      "names", .choice(\.names, KeyEncoding.allCases.map(\.rawValue)), standard: "encode",
+      "how names that the store refuses are written: encoded, or not at all"),
+    Option(
       "header.NAME", .header(name: ""), "send this header with every request; may be repeated"),
     Option("insecure", .flag(\.insecure), "allow plain http to another machine"),
     Option(
@@ -52,6 +56,9 @@ extension Option {
     Option(
       "key", alias: "apikey", .secret(\.key), place: .secret,
       "key of the store; SUPABASE_KEY where not given"),
+    Option(
+      "access_token", .secret(\.accessToken), place: .secret,
+      "token of a signed-in user; SUPABASE_ACCESS_TOKEN where not given"),
   ]
 
   private static let headerPrefix = "header."

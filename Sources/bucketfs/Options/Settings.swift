@@ -30,6 +30,8 @@ struct Settings: Equatable, Sendable {
   var bucket = ""
   var prefix = ""
   var key = Secret("")
+  var accessToken = Secret("")
+  var names = ""
   var headers: [Header] = []
   /// mount(8)'s own words, such as `noexec` and `_netdev`, as they were given.
   var mountWords: [String] = []

@@ -1,3 +1,5 @@
+import BucketStore
+import FileCache
 import Platform
 
 /// The copy of an object that is kept on this device.
@@ -12,6 +14,19 @@ struct CopyReport: Codable, Equatable, Sendable {
   enum CodingKeys: String, CodingKey {
     case path, copy, size
     case fetchedAt = "fetched_at"
+  }
+
+  init(_ copy: CopyInfo, _ path: String) {
+    self.init(
+      path: path, copy: copy.path.description, fetchedAt: copy.fetched.text,
+      size: copy.info.size ?? 0)
+  }
+
+  init(path: String, copy: String, fetchedAt: String, size: Int64) {
+    self.path = path
+    self.copy = copy
+    self.fetchedAt = fetchedAt
+    self.size = size
   }
 
   /// The line for people.
@@ -69,11 +84,52 @@ struct ObjectReport: Codable, Equatable, Sendable {
   }
 }
 
+extension ObjectReport {
+  /// - Parameters:
+  ///   - confirmed: whether the store has just said so.
+  ///   - copy: what is kept of it on this device.
+  init(
+    _ path: String, _ object: ObjectName, _ info: ObjectInfo, confirmed: Bool, _ copy: CopyInfo?
+  ) {
+    self.init(
+      path: path, bucket: object.bucket.description, key: object.key.description,
+      state: copy == nil ? "remote" : "cached", confirmed: confirmed, size: info.size,
+      etag: info.tag, version: info.version, modified: info.modified?.text,
+      contentType: info.contentType, metadata: info.userMetadata, copy: copy?.path.description,
+      fetchedAt: copy?.fetched.text)
+  }
+}
+
 /// An object whose key cannot be a path.
 struct HiddenKeyReport: Codable, Equatable, Sendable {
   let bucket: String
+  /// One that ends in `/` stands for all that begin with it.
   let key: String
   let reason: String
+
+  init(_ object: ObjectName) {
+    self.init(
+      bucket: object.bucket.description, key: object.key.description,
+      reason: Self.reason(object.key))
+  }
+
+  init(bucket: String, key: String, reason: String) {
+    self.bucket = bucket
+    self.key = key
+    self.reason = reason
+  }
+
+  private static func reason(_ key: ByteString) -> String {
+    var segments = key.split(at: ByteString.slash)
+    if segments.count > 1, segments.last?.isEmpty == true { segments.removeLast() }
+    for segment in segments {
+      if segment.isEmpty { return "a segment is empty" }
+      if segment == "." || segment == ".." { return "a segment is \(segment)" }
+      if segment.count > KeyNames.longestName { return "a segment is over 255 bytes" }
+      if !KeyNames.isName(segment) { return "a control character or a backslash" }
+    }
+    return "a folder has the same name, or the name leads to another key"
+  }
 
   /// The line for people.
   var text: String { "\(bucket)\t\(key)\t\(reason)\n" }

@@ -1,15 +1,24 @@
 import BucketStore
+import FileCache
 import FileSystem
 import Glibc
 import Platform
 
 extension Service {
+  /// The most keys that `unreachable` lists.
+  private static let mostHiddenKeys = 100_000
+
   /// Answers one request of a verb, on a thread of its own.
   func answer(_ request: ControlRequest, _ cancellation: Cancellation) -> ControlReply {
+    let call = Call(timeout: plan.settings.timeout, cancellation: cancellation)
     do throws(Complaint) {
       switch request.verb {
       case .status: return .status(status)
-      case .mount, .unmount, .offline, .online, .cached, .ensure, .info, .unreachable:
+      case .unreachable: return .hidden(hiddenKeys)
+      case .cached: return .copy(try cached(try Target(request, self)))
+      case .ensure: return .copy(try ensure(try Target(request, self), call))
+      case .info: return .object(try info(try Target(request, self), call))
+      case .mount, .unmount, .offline, .online:
         throw Complaint(.usage, "\(request.verb.rawValue) is not done by the mount")
       }
     } catch {
@@ -17,12 +26,93 @@ extension Service {
     }
   }
 
+  /// The object that a request is about.
+  struct Target {
+    /// The path in full, for people.
+    let path: String
+    /// The last segment, as the tree shows it.
+    let name: ByteString
+    let object: ObjectName
+
+    init(_ request: ControlRequest, _ service: Service) throws(Complaint) {
+      guard let inside = request.pathBytes, !inside.isEmpty else {
+        throw Complaint(.usage, "no path is given")
+      }
+      let path = (ByteString(service.mountpoint) + "/" + inside).description
+      self.path = path
+      name = inside.split(at: ByteString.slash).last ?? inside
+      do throws(Failure) {
+        object = try service.fileSystem.object(at: inside)
+      } catch {
+        switch error.errno {
+        case .isDirectory: throw Complaint(.no, "\(path) is a folder, not an object")
+        case .illegalSequence: throw Complaint(.no, "\(path): the store can hold no such name")
+        default: throw Complaint(.usage, "\(path) is not a safe path")
+        }
+      }
+    }
+  }
+
   private var status: StatusReport {
-    StatusReport(
-      state: "serving", network: nil, store: nil, session: store.session.rawValue, cache: nil,
-      listings: nil, queue: StatusReport.Queue(waiting: 0, uploading: 0, failed: 0),
+    let usage = cache.usage
+    return StatusReport(
+      state: "serving", network: nil, store: plan.storeAddress,
+      session: store.session.rawValue,
+      cache: StatusReport.Usage(bytes: usage.bytes, limit: usage.limit, files: Int64(usage.files)),
+      listings: StatusReport.Usage(
+        bytes: fileSystem.listings.keptBytes, limit: plan.settings.listingCacheSize,
+        files: Int64(fileSystem.listings.keptCount)),
+      queue: StatusReport.Queue(waiting: 0, uploading: 0, failed: 0),
       hiddenKeys: fileSystem.hiddenKeyCount, pid: getpid(), mountpoint: mountpoint,
-      source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory,
-      log: log, version: Help.version)
+      source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory, log: log,
+      version: Help.version)
+  }
+
+  private var hiddenKeys: [HiddenKeyReport] {
+    fileSystem.hiddenKeys(limit: Self.mostHiddenKeys).map(HiddenKeyReport.init)
+  }
+
+  private func cached(_ target: Target) throws(Complaint) -> CopyReport {
+    guard let copy = cache.copy(of: target.object) else {
+      throw Complaint(
+        .no, "\(target.path): no copy is kept on this device",
+        hint: "bucketfs ensure fetches one")
+    }
+    return CopyReport(copy, target.path)
+  }
+
+  private func ensure(_ target: Target, _ call: Call) throws(Complaint) -> CopyReport {
+    do throws(StoreError) {
+      return CopyReport(try cache.ensure(target.object, call), target.path)
+    } catch {
+      throw Complaint(error, target.path)
+    }
+  }
+
+  private func info(_ target: Target, _ call: Call) throws(Complaint) -> ObjectReport {
+    let object = target.object
+    do throws(StoreError) {
+      let info = try store.info(object, call)
+      return ObjectReport(target.path, object, info, confirmed: true, cache.copy(of: object))
+    } catch {
+      if error.kind == .notFound, store.session.isCredible { throw Complaint(error, target.path) }
+      let copy = cache.copy(of: object)
+      guard let info = copy?.info ?? listed(target) else { throw Complaint(error, target.path) }
+      return ObjectReport(target.path, object, info, confirmed: false, copy)
+    }
+  }
+
+  /// What the kept listing of its folder says of an object.
+  private func listed(_ target: Target) -> ObjectInfo? {
+    let key = target.object.key
+    let end = key.bytes.lastIndex(of: ByteString.slash).map { $0 + 1 } ?? 0
+    let folder = FolderName(
+      bucket: target.object.bucket, prefix: ByteString(key.bytes[..<end]))
+    guard let entry = fileSystem.listings.kept(folder)?.entry(target.name), !entry.isFolder else {
+      return nil
+    }
+    return ObjectInfo(
+      key: key, size: entry.size, tag: entry.tag, modified: entry.modified,
+      contentType: entry.contentType)
   }
 }

@@ -16,6 +16,7 @@ final class Service: Sendable {
   let since = Timestamp.now
   /// Where the log goes; nil for standard error.
   let log: String?
+
   /// Builds all the parts, from the store upward; nothing is mounted yet.
   ///
   /// - Parameters:
@@ -25,9 +26,10 @@ final class Service: Sendable {
     self.plan = plan
     self.log = log
     self.mountpoint = mountpoint
-    store = try Self.store(plan)
+    let user: String?
+    (store, user) = try Self.store(plan)
     do throws(CacheError) {
-      cache = try FileCache(options: plan.cacheOptions(at: self.mountpoint), store: store)
+      cache = try FileCache(options: plan.cacheOptions(at: mountpoint, user: user), store: store)
     } catch {
       throw Complaint(error)
     }

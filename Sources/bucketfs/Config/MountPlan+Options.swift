@@ -1,0 +1,74 @@
+import BucketStore
+import FileCache
+import FileSystem
+import Glibc
+import Mount
+import Platform
+
+/// What each part of the program is told of the options.
+extension MountPlan {
+  /// The store's address, for people.
+  var storeAddress: String {
+    switch store {
+    case .supabase(let url): "supabase:\(url)"
+    case .directory(let path): "dir:\(path)"
+    }
+  }
+
+  /// The folder of the store that is the mount's root.
+  var root: FolderName {
+    guard let bucket else { return .buckets }
+    return FolderName(bucket: bucket, prefix: prefix.map { $0 + "/" } ?? ByteString())
+  }
+
+  /// The least that is logged.
+  var logLevel: Log.Level {
+    switch settings.logLevel {
+    case "debug": .debug
+    case "info": .info
+    case "error": .error
+    default: .warning
+    }
+  }
+
+  /// How the tree looks.
+  var fileSystemOptions: FileSystemOptions {
+    FileSystemOptions(
+      uid: settings.uid ?? getuid(), gid: settings.gid ?? getgid(), umask: settings.umask,
+      root: root, namedBuckets: bucket.map { [$0] } ?? [], names: names)
+  }
+
+  private var names: KeyNames {
+    // A folder's files are named as here, whatever the names.
+    guard case .supabase = store, let encoding = KeyEncoding(rawValue: settings.names) else {
+      return .verbatim
+    }
+    return KeyNames(encoding)
+  }
+
+  /// How copies and listings are kept.
+  ///
+  /// - Parameter user: whose they are, where a user is signed in.
+  func cacheOptions(at mountpoint: String, user: String?) -> CacheOptions {
+    let identity = storeAddress + (user.map { "#\($0)" } ?? "")
+    var options = CacheOptions(
+      directory: cacheDirectory, mountPoint: mountpoint, identity: identity)
+    options.maxAge = settings.maxAge
+    options.cacheSize = settings.cacheSize
+    options.listingCacheSize = settings.listingCacheSize
+    options.partSize = settings.partSize
+    options.timeout = settings.timeout
+    return options
+  }
+
+  /// How the mount is made.
+  func mountOptions(at mountpoint: String) -> MountOptions {
+    var options = MountOptions(mountPoint: mountpoint, source: source)
+    // Every word here was taken once already, when the options were read.
+    for word in settings.mountWords { _ = options.take(word: word) }
+    options.allowOther = settings.allowOther
+    options.allowNonEmpty = settings.nonEmpty
+    options.timeout = settings.timeout
+    return options
+  }
+}
