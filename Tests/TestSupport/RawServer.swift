@@ -121,9 +121,7 @@ package final class RawServer: Sendable {
     let descriptor = try check {
       socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
     }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var address = sockaddr_in.loopback(0)
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     do throws(Errno) {
       _ = try withUnsafeMutablePointer(to: &address) { (pointer) throws(Errno) in
@@ -177,6 +175,23 @@ package final class RawConnection: Sendable {
   fileprivate init(_ descriptor: CInt, note: @escaping @Sendable (RawRequest) -> Void) {
     socket = File(owning: descriptor)
     self.note = note
+  }
+
+  /// Connects to a port of this machine.
+  package init(to port: UInt16) throws(Errno) {
+    let descriptor = try check {
+      Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+    }
+    socket = File(owning: descriptor)
+    note = { _ in }
+    var address = sockaddr_in.loopback(port)
+    _ = try withUnsafePointer(to: &address) { (pointer) throws(Errno) in
+      try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { (generic) throws(Errno) in
+        try check {
+          connect(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+    }
   }
 
   /// Reads the next request, body included.
@@ -264,7 +279,10 @@ package final class RawConnection: Sendable {
     _ = shutdown(socket.descriptor, CInt(SHUT_RDWR))
   }
 
-  private func receive() -> [UInt8]? {
+  /// Receives what comes next, whatever it is.
+  ///
+  /// - Returns: nil when the other side has closed.
+  package func receive() -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     let count = recv(socket.descriptor, &buffer, buffer.count, 0)
     return count > 0 ? Array(buffer.prefix(count)) : nil
@@ -275,5 +293,15 @@ package final class RawConnection: Sendable {
     return (0...(bytes.count - mark.count)).first { start in
       bytes[start] == mark[0] && bytes[start..<(start + mark.count)].elementsEqual(mark)
     }
+  }
+}
+
+extension sockaddr_in {
+  fileprivate static func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    address.sin_port = port.bigEndian
+    return address
   }
 }

@@ -46,7 +46,7 @@ final class Exchange {
     let request = transfer.request
     handle.set(CURLOPT_URL, request.url)
     // Transfers to one server share its HTTP/2 connection, and wait for it while it is made.
-    handle.set(CURLOPT_PIPEWAIT, transfer.target.isEncrypted ? 1 : 0)
+    handle.set(CURLOPT_PIPEWAIT, options.http2 && transfer.target.isEncrypted ? 1 : 0)
     // This machine is never asked through a proxy; for others the environment decides.
     if transfer.target.isLoopback { handle.set(CURLOPT_PROXY, "") }
     setMethod(request, &handle)

@@ -5,7 +5,7 @@ package import Platform
 ///
 /// `perform` may be called from any thread but the client's own (never from a sink). The calling
 /// thread waits; the net thread runs all transfers (libcurl-multi(3)), keeps connections open, and
-/// speaks HTTP/2 where TLS offers it. Plain http goes to this machine alone, unless the options
+/// may speak HTTP/2 where TLS offers it. Plain http goes to this machine alone, unless the options
 /// say otherwise; certificates are always verified.
 package final class HTTPClient: HTTPTransport {
   private let options: HTTPOptions
