@@ -51,3 +51,14 @@ extern int bucketfs_fsetxattr(int descriptor, const char *name, const void *valu
                               unsigned long size, int flags) __asm__("fsetxattr");
 extern long bucketfs_fgetxattr(int descriptor, const char *name, void *value, unsigned long size)
     __asm__("fgetxattr");
+/* struct sockaddr_nl of netlink(7): its header would bring the kernel's sockaddr types along. */
+struct bucketfs_sockaddr_nl {
+  unsigned short family;
+  unsigned short padding;
+  unsigned int port;
+  unsigned int groups;
+};
+#define BUCKETFS_AF_NETLINK 16
+#define BUCKETFS_NETLINK_ROUTE 0
+/* RTMGRP_LINK 1, _IPV4_IFADDR 10, _IPV4_ROUTE 40, _IPV6_IFADDR 100, _IPV6_ROUTE 400 (hex). */
+#define BUCKETFS_RTMGRP_CHANGES 0x551

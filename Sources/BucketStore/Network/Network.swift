@@ -1,0 +1,239 @@
+package import Platform
+
+/// The state of the way to the store: a breaker for calls, and the probes that close it again.
+///
+/// A call asks for a `Passage` and reports how it ended. The first failure to reach the store opens
+/// the breaker: calls are refused at once, those that wait without a byte are stopped, and a
+/// monitor thread probes until the store answers. An answer of any status is an answer.
+///
+/// Everything is behind one lock; the lock of a passage is taken under it. Observers, the probe and
+/// cancellations run outside.
+package final class Network: Sendable {
+  struct State {
+    var isDisabled = false
+    /// Why the store is not reached; nil when it is.
+    var lost: String?
+    var isRestoring = false
+    var lastAnswer: Instant?
+
+    var passages: [Int: Passage] = [:]
+    var lastID = 0
+
+    /// When the next probe is due; nil when none is.
+    var nextProbe: Instant?
+    var probeFailures = 0
+    var running: (cancellation: Cancellation, since: Instant)?
+    var lastLinkProbe: Instant?
+    var isStopped = false
+
+    var observers: [@Sendable (NetworkChange) -> Void] = []
+    var linkObservers: [@Sendable () -> Void] = []
+    var untold: [NetworkChange] = []
+    var isTelling = false
+
+    var current: NetworkState {
+      if isDisabled { return .disabled }
+      if lost != nil { return .offline }
+      return isRestoring ? .restoring : .online
+    }
+
+    /// When the monitor has to act; nil when nothing may be sent.
+    var dueProbe: Instant? { isDisabled ? nil : nextProbe }
+
+    /// Marks the store as not reached, and gives back the passages that are to be stopped.
+    mutating func lose(_ reason: String) -> [Passage] {
+      if lost == nil {
+        probeFailures = 0
+        nextProbe = .now
+      }
+      lost = reason
+      return passages.values.filter { $0.isCutWhenLost && !$0.isAlive(within: .seconds(1)) }
+    }
+
+    mutating func reach() {
+      lastAnswer = .now
+      lost = nil
+      nextProbe = nil
+      probeFailures = 0
+    }
+  }
+
+  let options: NetworkOptions
+  let state = Locked(State())
+  let links = Locked<LinkWatch?>(nil)
+
+  package init(_ options: NetworkOptions = NetworkOptions()) {
+    self.options = options
+  }
+
+  deinit {
+    stop()
+  }
+
+  package var current: NetworkState { state.withLock { $0.current } }
+
+  /// Why the store is not reached, for people; nil when it is.
+  package var reason: String? { state.withLock { $0.lost } }
+
+  /// Calls `observer` after each change, in order, on the thread that made it; never under a lock.
+  package func onChange(_ observer: @escaping @Sendable (NetworkChange) -> Void) {
+    state.withLock { $0.observers.append(observer) }
+  }
+
+  /// Switches network access off: nothing is sent any more, and what is on its way is stopped.
+  package func disable() {
+    let error = StoreError(.disabled, "network access is switched off")
+    let (passages, probe) = change("switched off") { state in
+      state.isDisabled = true
+      state.nextProbe = nil
+      return (Array(state.passages.values), state.running?.cancellation)
+    }
+    for passage in passages { passage.cut(error) }
+    probe?.cancel()
+  }
+
+  /// Switches network access on again, and probes at once.
+  package func enable() {
+    change("switched on") { $0.isDisabled = false }
+    probeNow()
+  }
+
+  /// Tells whether the session waits for its refresh.
+  package func noteSession(_ session: SessionState) {
+    change("the session is \(session.rawValue)") { $0.isRestoring = session == .restoring }
+  }
+
+  // MARK: calls
+
+  /// Lets a call pass, or refuses it at once.
+  ///
+  /// - Parameter evenOffline: for what finds out whether the store is reached.
+  /// - Throws: `StoreError` of kind `disabled` or `offline`.
+  package func admit(_ call: Call, evenOffline: Bool = false) throws(StoreError) -> Passage {
+    let id = try state.withLock { (state) throws(StoreError) -> Int in
+      try Self.refuse(state, evenOffline)
+      state.lastID += 1
+      return state.lastID
+    }
+    let passage = Passage(id: id, call, isCutWhenLost: !evenOffline)
+    do throws(StoreError) {
+      // The state is looked at again: whoever changes it stops the passages that it finds.
+      try state.withLock { (state) throws(StoreError) in
+        try Self.refuse(state, evenOffline)
+        state.passages[id] = passage
+      }
+    } catch {
+      _ = passage.end(nil)
+      throw error
+    }
+    return passage
+  }
+
+  private static func refuse(_ state: State, _ evenOffline: Bool) throws(StoreError) {
+    if state.isDisabled { throw StoreError(.disabled, "network access is switched off") }
+    if let lost = state.lost, !evenOffline { throw StoreError(.offline, "offline: \(lost)") }
+  }
+
+  /// Takes a call's passage back without judging how it ended.
+  ///
+  /// - Returns: the error that the caller is to learn.
+  package func release(_ passage: Passage, _ error: StoreError?) -> StoreError? {
+    state.withLock { _ = $0.passages.removeValue(forKey: passage.id) }
+    return passage.end(error)
+  }
+
+  /// Takes a call's passage back, and learns from how it ended.
+  ///
+  /// - Returns: the error that the caller is to learn.
+  package func finish(_ passage: Passage, _ error: StoreError?) -> StoreError? {
+    let told = release(passage, error)
+    switch Evidence(told) {
+    case .answer: change("the store answered") { $0.reach() }
+    case .silence: judge(told?.message ?? "", told?.kind == .timeout ? passage.timeout : nil)
+    case .none: break
+    }
+    return told
+  }
+
+  /// Decides whether a failure speaks of the whole network or of one transfer.
+  ///
+  /// The network counts as alive when another transfer receives bytes at this moment, or, for a
+  /// time-out, when any answer came in the later half of the wait; a probe then makes sure.
+  private func judge(_ reason: String, _ timeout: Span?) {
+    let window = timeout.map { Span(nanoseconds: $0.nanoseconds / 2) } ?? .milliseconds(500)
+    let passages = change(reason) { state -> [Passage] in
+      let isAnswered =
+        timeout != nil && (state.lastAnswer.map { Instant.now.since($0) < window } ?? false)
+      guard !isAnswered, !state.passages.values.contains(where: { $0.isAlive(within: window) })
+      else {
+        state.nextProbe = .now
+        return []
+      }
+      return state.lose(reason)
+    }
+    let error = StoreError(.offline, "offline: \(reason)")
+    for passage in passages { passage.cut(error) }
+  }
+
+  // MARK: changes
+
+  /// Changes the state, wakes the monitor, and tells the observers when the sum has changed.
+  @discardableResult
+  func change<Result: Sendable>(_ reason: String, _ body: (inout State) -> Result) -> Result {
+    let (result, mustWake) = state.withLock { state in
+      let before = (sum: state.current, due: state.dueProbe)
+      let result = body(&state)
+      if before.sum != state.current {
+        state.untold.append(
+          NetworkChange(from: before.sum, to: state.current, reason: reason))
+      }
+      return (result, before.due != state.dueProbe)
+    }
+    if mustWake { state.wakeAll() }
+    tell()
+    return result
+  }
+
+  /// Tells what is untold; when another thread is telling already, that one goes on with it.
+  private func tell() {
+    var isFirst = true
+    while true {
+      let isStart = isFirst
+      isFirst = false
+      let next = state.withLock { state -> (NetworkChange, [@Sendable (NetworkChange) -> Void])? in
+        if isStart, state.isTelling { return nil }
+        guard !state.untold.isEmpty else {
+          state.isTelling = false
+          return nil
+        }
+        state.isTelling = true
+        return (state.untold.removeFirst(), state.observers)
+      }
+      guard let (change, observers) = next else { return }
+      Log.info("network: \(change.from.rawValue) -> \(change.to.rawValue): \(change.reason)")
+      for observer in observers { observer(change) }
+    }
+  }
+}
+
+/// What the end of a call says about the way to the store.
+enum Evidence {
+  /// The store said something.
+  case answer
+  /// The store was not reached, or said nothing.
+  case silence
+  /// It may never have gone out, or ended by our own doing.
+  case none
+
+  init(_ error: StoreError?) {
+    switch error?.kind {
+    case nil, .notFound, .refused, .conflict, .exists, .tooLarge, .typeRefused, .throttled,
+      .server:
+      self = .answer
+    case .connectivity, .timeout: self = .silence
+    case .sessionExpired, .keyRefused, .damaged, .cancelled, .disabled, .offline, .unsupported,
+      .noRoom:
+      self = .none
+    }
+  }
+}

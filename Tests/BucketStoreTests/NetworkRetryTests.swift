@@ -1,0 +1,85 @@
+import BucketStore
+import Platform
+import TestSupport
+import Testing
+
+@Suite struct NetworkRetryTests {
+  /// A server that fails a number of times before it answers.
+  private func server(_ failures: Int, _ status: String) throws -> FlakyServer {
+    let left = Locked(failures)
+    return try FlakyServer { connection, _ in
+      let fails = left.withLock { left in
+        left -= 1
+        return left >= 0
+      }
+      connection.answer(fails ? status : "200 OK", "body")
+    }
+  }
+
+  @Test(arguments: ["429 Later", "503 Busy"])
+  func whatMayPassIsTriedAgain(status: String) throws {
+    let server = try server(2, status)
+    let fixture = try ConnectedFixture(server.url)
+    #expect(fixture.ask().error == nil)
+    #expect(server.requests.count == 3)
+  }
+
+  @Test func whatDoesNotPassEndsAfterThreeTries() throws {
+    let server = try server(100, "503 Busy")
+    let fixture = try ConnectedFixture(server.url)
+    #expect(fixture.ask().error?.kind == .server)
+    #expect(server.requests.count == 3)
+  }
+
+  @Test func whatCannotPassIsAskedOnce() throws {
+    let server = try server(100, "404 Not Found")
+    let fixture = try ConnectedFixture(server.url)
+    #expect(fixture.ask().error?.kind == .notFound)
+    #expect(server.requests.count == 1)
+  }
+
+  @Test func aBodyThatHasBegunIsNotBegunAgain() throws {
+    let server = try RawServer { connection in
+      _ = connection.readRequest()
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+    }
+    let fixture = try ConnectedFixture(server.url)
+    let sink = CollectingSink()
+    #expect(fixture.read("object", into: sink)?.kind == .damaged)
+    #expect(server.requests.count == 1)
+    #expect(fixture.network.current == .online)
+  }
+
+  @Test func noTryBeginsBeyondTheCallsTime() throws {
+    let server = try FlakyServer { connection, _ in
+      connection.pause(.milliseconds(300))
+      connection.answer("503 Busy")
+    }
+    let fixture = try ConnectedFixture(server.url)
+    let result = fixture.ask(Call(timeout: .milliseconds(310)))
+    #expect(result.error?.kind == .server)
+    #expect(server.requests.count == 1)
+    #expect(result.taken < .seconds(2))
+  }
+
+  @Test func cancellingEndsThePauseBetweenTries() throws {
+    let server = try server(100, "503 Busy")
+    let client = try HTTPClient()
+    let store = ConnectedStore(
+      PlainStore(server.url, client), network: Network(.slow),
+      retry: RetryPolicy(pauses: Backoff(first: .seconds(20), longest: .seconds(20))))
+    let call = Call(timeout: .seconds(60))
+    let stopper = try Thread(name: "stopper") {
+      _ = server.waitForRequests(1)
+      _ = Cancellation().sleep(until: .now + .milliseconds(50))
+      call.cancellation.cancel()
+    }
+    let taken = span {
+      let error = #expect(throws: StoreError.self) { try store.bucketExists("x", call) }
+      #expect(error?.kind == .cancelled)
+    }
+    stopper.join()
+    #expect(taken < .seconds(5))
+    #expect(server.requests.count == 1)
+  }
+}
