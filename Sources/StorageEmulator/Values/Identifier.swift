@@ -32,13 +32,18 @@ enum Identifier {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
+  private static let digits = Array("0123456789abcdef".utf8)
+  private static let blank = Array("00000000-0000-0000-0000-000000000000".utf8)
+
   private static func text(_ bytes: [UInt8]) -> String {
-    let digits = hex(bytes)
-    var result = ""
-    for (index, digit) in digits.enumerated() {
-      if [8, 12, 16, 20].contains(index) { result.append("-") }
-      result.append(digit)
+    var text = blank
+    var place = 0
+    for byte in bytes {
+      if text[place] == UInt8(ascii: "-") { place += 1 }
+      text[place] = digits[Int(byte >> 4)]
+      text[place + 1] = digits[Int(byte & 15)]
+      place += 2
     }
-    return result
+    return String(decoding: text, as: UTF8.self)
   }
 }

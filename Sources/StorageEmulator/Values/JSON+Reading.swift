@@ -1,3 +1,5 @@
+import Glibc
+
 extension JSON {
   /// What is wrong with a text that is not JSON, and at which byte.
   package struct Malformed: Error, Sendable {
@@ -96,6 +98,7 @@ extension JSON {
 
     mutating func string() throws(Malformed) -> String {
       position += 1
+      if let plain = plainString() { return plain }
       var text: [UInt8] = []
       while let byte = next {
         position += 1
@@ -109,6 +112,24 @@ extension JSON {
         }
       }
       throw malformed
+    }
+
+    /// A string without escapes, which nearly all are; nil leaves the position where it was.
+    mutating func plainString() -> String? {
+      let start = position
+      let found = bytes.withUnsafeBytes { raw -> (String, Int)? in
+        guard let base = raw.baseAddress, start < raw.count,
+          let quote = memchr(base + start, 34, raw.count - start)
+        else { return nil }
+        let count = UnsafeRawPointer(quote) - (base + start)
+        guard memchr(base + start, 92, count) == nil else { return nil }
+        let piece = UnsafeRawBufferPointer(start: base + start, count: count)
+        guard !piece.contains(where: { $0 < 32 }) else { return nil }
+        return String(validating: piece, as: UTF8.self).map { ($0, count) }
+      }
+      guard let found else { return nil }
+      position += found.1 + 1
+      return found.0
     }
 
     mutating func escape(into text: inout [UInt8]) throws(Malformed) {
