@@ -42,6 +42,18 @@ struct RawClient {
   func exchange(_ bytes: [UInt8], timeout: Int = 10) throws(Errno) -> Answer? {
     let descriptor = try connect(timeout: timeout)
     defer { close(descriptor) }
+    Self.push(bytes, descriptor)
+    return Self.parse(try readAll(descriptor))
+  }
+
+  /// Sends bytes on a connection, reads all that comes until the server closes, and closes too.
+  func talk(_ descriptor: CInt, _ bytes: [UInt8]) throws(Errno) -> String {
+    defer { close(descriptor) }
+    Self.push(bytes, descriptor)
+    return String(decoding: try readAll(descriptor), as: UTF8.self)
+  }
+
+  private static func push(_ bytes: [UInt8], _ descriptor: CInt) {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes { raw in
@@ -52,7 +64,6 @@ struct RawClient {
       if count <= 0 { break }
       sent += count
     }
-    return Self.parse(try readAll(descriptor))
   }
 
   func connect(timeout: Int) throws(Errno) -> CInt {
