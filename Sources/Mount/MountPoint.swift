@@ -8,6 +8,8 @@ package enum MountPoint {
   /// The last part is resolved only when that does not enter a mount, for a dead or a stalled one
   /// would answer with an error or not at all.
   package static func canonical(_ path: String) throws(MountError) -> String {
+    // mount.fuse(8) has opened it already, with rights that we may lack.
+    if path.hasPrefix("/dev/fd/") { return path }
     let (parent, name) = try parts(of: path)
     guard let folder = resolve(parent) else { throw error(parent, Errno.last) }
     let direct = name.isEmpty ? folder : (folder == "/" ? "/" + name : folder + "/" + name)
@@ -29,7 +31,6 @@ package enum MountPoint {
   ///
   /// - Returns: the canonical path.
   static func prepare(_ options: MountOptions) throws(MountError) -> String {
-    // mount.fuse(8) has opened it already, with rights that we may lack.
     if options.mountPoint.hasPrefix("/dev/fd/") { return options.mountPoint }
     try DeadMount.clear(options.mountPoint)
     let path = try canonical(options.mountPoint)

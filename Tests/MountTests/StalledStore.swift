@@ -6,7 +6,7 @@ import Platform
 /// A call on them ends as the contract says: answered, cancelled, or timed out.
 final class StalledStore: BucketStore {
   private let inner: any BucketStore
-  private let state = Locked((released: false, waiting: 0))
+  private let state = Locked((released: false, waiting: 0, time: Span?.none))
 
   init(_ inner: any BucketStore) {
     self.inner = inner
@@ -14,6 +14,9 @@ final class StalledStore: BucketStore {
 
   /// How many calls wait at this moment.
   var waiting: Int { state.withLock { $0.waiting } }
+
+  /// Answers each call from now on after a random time below this one.
+  func answer(within time: Span) { state.withLock { $0.time = time } }
 
   func release() { state.withLock { $0.released = true } }
 
@@ -58,6 +61,13 @@ final class StalledStore: BucketStore {
     defer {
       state.withLock { $0.waiting -= 1 }
       state.wakeAll()
+    }
+    if let time = state.withLock({ $0.time }) {
+      let delay = Span(nanoseconds: Int64.random(in: 0...time.nanoseconds))
+      if call.cancellation.sleep(until: .now + delay) {
+        throw StoreError(.cancelled, "cancelled")
+      }
+      return
     }
     let deadline = Instant.now + call.timeout
     while !state.withLock({ $0.released }) {

@@ -112,6 +112,23 @@ extension MountTests {
       }
     }
 
+    @Test func killsThatRaceWithAnswersLeaveNothingBehind() throws {
+      let store = store(objects: 40)
+      store.answer(within: .milliseconds(20))
+      try Mounted.use(store, at: try Scratch()) { (mounted) throws in
+        let line = readers.replacingOccurrences(of: "COUNT", with: "40")
+        for round in 0..<25 {
+          let reading = try Shell.start(line, in: mounted.path)
+          usleep(useconds_t(60_000 + round * 3_000))
+          reading.send(SIGKILL)
+          #expect(reading.ends(within: 10))
+        }
+        #expect(store.awaitNoneWaiting())
+        let all = try Shell.run("cat b/slow/* | wc -c", in: mounted.path)
+        #expect(all.lines == ["120"], "\(all)")
+      }
+    }
+
     @Test func stoppingEndsEveryWait() throws {
       let store = store(objects: 100)
       try Mounted.use(store, at: try Scratch()) { (mounted) throws in
