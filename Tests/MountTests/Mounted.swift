@@ -25,29 +25,33 @@ final class Mounted {
   let fileSystem: FileSystem
   private let session: MountSession
   private let runner: Platform.Thread
+  private let runnerID = Locked<pthread_t?>(nil)
+  private let descriptors: [String]
   private let ending = Locked<Result<MountSession.Ending, MountError>?>(nil)
   private let log: WatchedLog
 
   /// Mounts, runs `body`, unmounts and looks for what is left.
   static func use(
     _ store: any BucketStore, at scratch: Scratch, expecting announced: [String] = [],
-    maxAge: Span = .seconds(1), options change: (inout MountOptions) -> Void = { _ in },
+    maxAge: Span = .seconds(1), leavingChannels left: Int = 0,
+    options change: (inout MountOptions) -> Void = { _ in },
     _ body: (Mounted) throws -> Void
   ) throws {
     let mounted = try Mounted(store, scratch, announced, maxAge, change)
     do {
       try body(mounted)
     } catch {
-      try mounted.close(scratch)
+      try mounted.close(left)
       throw error
     }
-    try mounted.close(scratch)
+    try mounted.close(left)
   }
 
   private init(
     _ store: any BucketStore, _ scratch: Scratch, _ announced: [String], _ maxAge: Span,
     _ change: (inout MountOptions) -> Void
   ) throws {
+    descriptors = try Self.descriptors(below: scratch.path("mount"))
     path = scratch.path("mount")
     // It may be there already, and be a dead mount.
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw Errno.last }
@@ -60,7 +64,9 @@ final class Mounted {
       isReady.withLock { $0 = true }
       isReady.wakeAll()
     }
-    runner = try Platform.Thread(name: "fuse-runner") { [session, ending] in
+    runner = try Platform.Thread(name: "fuse-runner") { [session, ending, runnerID] in
+      let me = pthread_self()
+      runnerID.withLock { $0 = me }
       do throws(MountError) {
         let result = try session.run()
         ending.withLock { $0 = .success(result) }
@@ -83,20 +89,26 @@ final class Mounted {
     get throws { try ending.withLock { $0 }?.get() }
   }
 
+  /// Sends a signal to the thread that serves, as the kernel does when a person presses Ctrl-C.
+  func signal(_ signal: CInt) {
+    if let thread = runnerID.withLock({ $0 }) { pthread_kill(thread, signal) }
+  }
+
   /// Stops serving, as a signal would, without waiting for the end.
   func stop() { session.stop() }
 
   /// Waits for the end.
   func join(within seconds: Double) -> Bool { runner.join(until: .now + .seconds(seconds)) }
 
-  private func close(_ scratch: Scratch) throws {
+  private func close(_ channels: Int) throws {
     session.stop()
     #expect(join(within: 30), "the mount does not end")
     fileSystem.close()
     log.stop()
     #expect(log.unannounced == [])
     #expect(try MountTable.entry(at: ByteString(path)) == nil, "a mount was left behind")
-    #expect(try Self.descriptors(below: path) == [], "descriptors were left open")
+    let expected = (descriptors + Array(repeating: "/dev/fuse", count: channels)).sorted()
+    #expect(try Self.descriptors(below: path) == expected, "descriptors were left open")
   }
 
   /// What this process has open of the channel to the kernel and below a folder.
@@ -107,7 +119,7 @@ final class Mounted {
         atPath: "/proc/self/fd/\(number)")
       guard let target, target == "/dev/fuse" || target.hasPrefix(path) else { return nil }
       return target
-    }
+    }.sorted()
   }
 }
 

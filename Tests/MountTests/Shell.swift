@@ -31,6 +31,12 @@ enum Shell {
     /// Sends a signal to the program and to all that it started.
     func send(_ signal: Int32) { kill(-process.processIdentifier, signal) }
 
+    /// Waits for the first byte of its output, which is dropped.
+    func awaitOutput() {
+      var byte: UInt8 = 0
+      _ = read(output.fileHandleForReading.fileDescriptor, &byte, 1)
+    }
+
     /// Sends a signal to the program alone.
     func sendToChild(_ signal: Int32) throws {
       let number = process.processIdentifier

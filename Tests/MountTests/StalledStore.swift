@@ -1,14 +1,19 @@
 import BucketStore
+import Glibc
 import Platform
 
 /// A store whose objects with keys below `slow/` are not answered until it is released.
 ///
-/// A call on them ends as the contract says: answered, cancelled, or timed out.
+/// A call on them ends as the contract says: answered, cancelled, or timed out; a stubborn store
+/// does not even let itself be cancelled.
 final class StalledStore: BucketStore {
   private let inner: any BucketStore
   private let state = Locked((released: false, waiting: 0, time: Span?.none))
 
-  init(_ inner: any BucketStore) {
+  private let isStubborn: Bool
+
+  init(_ inner: any BucketStore, isStubborn: Bool = false) {
+    self.isStubborn = isStubborn
     self.inner = inner
   }
 
@@ -71,6 +76,10 @@ final class StalledStore: BucketStore {
     }
     let deadline = Instant.now + call.timeout
     while !state.withLock({ $0.released }) {
+      if isStubborn {
+        usleep(10_000)
+        continue
+      }
       if call.cancellation.sleep(until: .now + .milliseconds(10)) {
         throw StoreError(.cancelled, "cancelled")
       }

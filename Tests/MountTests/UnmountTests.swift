@@ -26,7 +26,7 @@ extension MountTests {
       let fixture = try fixture()
       try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
         let user = try Shell.start("exec tail -f b/file", in: mounted.path)
-        _ = try Shell.run("sleep 0.3")
+        user.awaitOutput()
         let error = #expect(throws: MountError.self) { try Unmount.run(mounted.path) }
         guard case .busy(mounted.path, let users) = error else {
           Issue.record("\(String(describing: error))")
@@ -35,7 +35,17 @@ extension MountTests {
         #expect(users.contains { $0.hasPrefix("tail (") })
         user.send(SIGKILL)
         #expect(user.ends(within: 10))
-        try Unmount.run(mounted.path)
+        // Its descriptor may be closed a little later than it ends.
+        let deadline = Instant.now + .seconds(10)
+        while Instant.now < deadline {
+          do throws(MountError) {
+            try Unmount.run(mounted.path)
+            break
+          } catch {
+            guard case .busy = error else { throw error }
+            usleep(10_000)
+          }
+        }
         #expect(mounted.join(within: 10))
       }
     }
@@ -43,8 +53,8 @@ extension MountTests {
     @Test func stoppingTakesABusyMountAway() throws {
       let fixture = try fixture()
       try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
-        let user = try Shell.start("exec 3< b/file; sleep 30; cat <&3", in: mounted.path)
-        _ = try Shell.run("sleep 0.3")
+        let user = try Shell.start("exec 3< b/file; echo; sleep 30; cat <&3", in: mounted.path)
+        user.awaitOutput()
         mounted.stop()
         #expect(mounted.join(within: 10))
         #expect(try MountTable.entry(at: ByteString(mounted.path)) == nil)
@@ -56,8 +66,9 @@ extension MountTests {
     @Test func aLazyUnmountKeepsOpenFilesReadable() throws {
       let fixture = try fixture()
       try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
-        let user = try Shell.start("exec 3< file; sleep 1; wc -c <&3", in: mounted.path + "/b")
-        _ = try Shell.run("sleep 0.3")
+        let user = try Shell.start(
+          "exec 3< file; echo; sleep 1; wc -c <&3", in: mounted.path + "/b")
+        user.awaitOutput()
         try Unmount.run(mounted.path, lazily: true)
         #expect(user.ends(within: 10))
         let output = user.output.fileHandleForReading.readDataToEndOfFile()

@@ -8,12 +8,12 @@ import TestSupport
 extension MountTests {
   /// A store that does not answer, and what must go on all the same.
   @Suite struct Waiting {
-    private func store(objects: Int) -> StalledStore {
+    private func store(objects: Int, isStubborn: Bool = false) -> StalledStore {
       let store = MemoryStore()
       store.createBucket("b")
       for number in 0..<objects { store.put("b", ByteString("slow/\(number)"), [1, 2, 3]) }
       store.put("b", "quick/file", Array("quick\n".utf8))
-      return StalledStore(store)
+      return StalledStore(store, isStubborn: isStubborn)
     }
 
     /// Opens the files below slow/, each on a thread of its own.
@@ -126,6 +126,33 @@ extension MountTests {
         #expect(store.awaitNoneWaiting())
         let all = try Shell.run("cat b/slow/* | wc -c", in: mounted.path)
         #expect(all.lines == ["120"], "\(all)")
+      }
+    }
+
+    @Test func aSecondSignalLeavesBehindWhatDoesNotEnd() throws {
+      let store = store(objects: 1, isStubborn: true)
+      let scratch = try Scratch()
+      let announced = ["unmounted while some calls were still unanswered"]
+      try Mounted.use(store, at: scratch, expecting: announced, leavingChannels: 1) {
+        (mounted) throws in
+        let reader = try Shell.start("exec cat b/slow/0", in: mounted.path)
+        #expect(store.awaitWaiting(1))
+        mounted.signal(SIGTERM)
+        #expect(!mounted.join(within: 0.5))
+        mounted.signal(SIGINT)
+        #expect(mounted.join(within: 5))
+        #expect(try mounted.result == .forced(SIGINT))
+        #expect(try MountTable.entry(at: ByteString(mounted.path)) == nil)
+        store.release()
+        #expect(reader.ends(within: 10))
+      }
+    }
+
+    @Test func aSignalStopsTheMount() throws {
+      try Mounted.use(store(objects: 1), at: try Scratch()) { (mounted) throws in
+        mounted.signal(SIGHUP)
+        #expect(mounted.join(within: 10))
+        #expect(try mounted.result == .signal(SIGHUP))
       }
     }
 
