@@ -138,6 +138,7 @@ package final class MountSession: Sendable {
     state.withLock { $0.phase = .ended }
     if workersLeft && isQuiet {
       session.unmount()
+      server.handles.closeAll()
       return second
     }
     // Somebody still uses the channel, so it must stay open: only the name is taken away.

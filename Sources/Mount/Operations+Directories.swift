@@ -10,7 +10,7 @@ extension Operations {
       }
     }
     table.readdir = { request, _, size, offset, info in
-      let handle = Handle.object(info, as: DirectoryHandle.self)
+      let handle = Handles.object(info, as: DirectoryHandle.self)
       Server.serve(request) { _, _ throws(Failure) in
         guard let handle else { throw Failure(.badHandle, "a listing without an open folder") }
         var page = DirectoryPage(size)
@@ -21,7 +21,7 @@ extension Operations {
       }
     }
     table.readdirplus = { request, _, size, offset, info in
-      let handle = Handle.object(info, as: DirectoryHandle.self)
+      let handle = Handles.object(info, as: DirectoryHandle.self)
       Server.serve(request) { server, _ throws(Failure) in
         guard let handle else { throw Failure(.badHandle, "a listing without an open folder") }
         var page = DirectoryPage(size)
@@ -35,9 +35,9 @@ extension Operations {
       }
     }
     table.releasedir = { request, _, info in
-      let handle = info.flatMap { Handle.release($0.pointee.fh, as: DirectoryHandle.self) }
-      Server.serve(request) { _, _ throws(Failure) in
-        handle?.close()
+      let number = info?.pointee.fh ?? 0
+      Server.serve(request) { server, _ throws(Failure) in
+        server.handles.remove(number)?.close()
         return .done
       }
     }

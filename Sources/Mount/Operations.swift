@@ -66,7 +66,7 @@ enum Operations {
       }
     }
     table.read = { request, _, count, offset, info in
-      let handle = Handle.object(info, as: FileHandle.self)
+      let handle = Handles.object(info, as: FileHandle.self)
       Server.serve(request) { server, caller throws(Failure) in
         guard let handle else { throw Failure(.badHandle, "a read without an open file") }
         let memory = ScratchMemory.bytes(count)
@@ -75,9 +75,9 @@ enum Operations {
       }
     }
     table.release = { request, _, info in
-      let handle = info.flatMap { Handle.release($0.pointee.fh, as: FileHandle.self) }
-      Server.serve(request) { _, _ throws(Failure) in
-        handle?.close()
+      let number = info?.pointee.fh ?? 0
+      Server.serve(request) { server, _ throws(Failure) in
+        server.handles.remove(number)?.close()
         return .done
       }
     }

@@ -23,7 +23,7 @@ enum Reply {
   case statistics(Statistics)
 
   /// - Returns: 0, or the negative error number with which the kernel refused the answer.
-  func send(_ request: fuse_req_t) -> CInt {
+  func send(_ request: fuse_req_t, _ handles: Handles) -> CInt {
     switch self {
     case .done: fuse_reply_err(request, 0)
     case .entry(let entry):
@@ -39,14 +39,14 @@ enum Reply {
         fuse_reply_attr(request, $0, entry.attributesTimeout.seconds)
       }
     case .file(let handle, let flags):
-      Self.open(request, handle) { info in
+      Self.open(request, handle, handles) { info in
         info.flags = flags
         info.direct_io = handle.bypassesCache ? 1 : 0
         info.keep_cache = handle.keepsCache ? 1 : 0
         // Nothing was written, so there is nothing to flush: saves a request at every close.
         info.noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
       }
-    case .directory(let handle): Self.open(request, handle) { _ in }
+    case .directory(let handle): Self.open(request, handle, handles) { _ in }
     case .bytes(let bytes), .entries(let bytes, _):
       fuse_reply_buf(
         request, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
@@ -57,7 +57,7 @@ enum Reply {
   }
 
   /// Takes back what the kernel did not get: it will neither forget nor release it.
-  func withdraw(_ fileSystem: FileSystem) {
+  func withdraw(from fileSystem: FileSystem) {
     switch self {
     case .entry(let entry): fileSystem.forget(entry.inode, count: 1)
     case .entries(_, let counted):
@@ -75,41 +75,16 @@ enum Reply {
     return parameters
   }
 
-  /// Hands an object to the kernel as a handle; `Handle` gets it back.
-  private static func open<Object: AnyObject>(
-    _ request: fuse_req_t, _ object: Object, _ set: (inout fuse_file_info) -> Void
+  /// Hands an object to the kernel by its number; nobody holds it when the kernel refuses.
+  private static func open<Object: Handle>(
+    _ request: fuse_req_t, _ object: Object, _ handles: Handles,
+    _ set: (inout fuse_file_info) -> Void
   ) -> CInt {
     var info = fuse_file_info()
     set(&info)
-    info.fh = Handle.retain(object)
+    info.fh = handles.add(object)
     let code = fuse_reply_open(request, &info)
-    if code != 0 { Handle.release(info.fh, as: Object.self) }
+    if code != 0 { _ = handles.remove(info.fh) }
     return code
-  }
-}
-
-/// Objects that the kernel holds by number between open and release.
-enum Handle {
-  static func retain(_ object: AnyObject) -> UInt64 {
-    UInt64(UInt(bitPattern: Unmanaged.passRetained(object).toOpaque()))
-  }
-
-  /// The object of a request's handle; nil when the request has none.
-  static func object<Object: AnyObject>(
-    _ info: UnsafePointer<fuse_file_info>?, as type: Object.Type
-  ) -> Object? {
-    guard let info, let pointer = pointer(info.pointee.fh) else { return nil }
-    return Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
-  }
-
-  /// Gives up the kernel's hold.
-  @discardableResult
-  static func release<Object: AnyObject>(_ number: UInt64, as type: Object.Type) -> Object? {
-    guard let pointer = pointer(number) else { return nil }
-    return Unmanaged<Object>.fromOpaque(pointer).takeRetainedValue()
-  }
-
-  private static func pointer(_ number: UInt64) -> UnsafeRawPointer? {
-    UnsafeRawPointer(bitPattern: UInt(number))
   }
 }

@@ -26,7 +26,7 @@ struct Request: ~Copyable, @unchecked Sendable {
   /// Runs an operation and sends what it gives.
   ///
   /// - Returns: the request itself, unanswered, when the operation must wait and may not here.
-  consuming func serve(_ caller: Caller, _ operation: Operation, _ fileSystem: FileSystem)
+  consuming func serve(_ caller: Caller, _ operation: Operation, _ server: Server)
     -> Request?
   {
     let reply: Reply
@@ -37,7 +37,7 @@ struct Request: ~Copyable, @unchecked Sendable {
       fail(caller.call.cancellation.isCancelled ? Failure(.interrupted, error.message) : error)
       return nil
     }
-    send(reply, fileSystem)
+    send(reply, server)
     return nil
   }
 
@@ -69,9 +69,9 @@ struct Request: ~Copyable, @unchecked Sendable {
     fuse_req_interrupt_func(pointer, callback, UnsafeMutableRawPointer(bitPattern: id))
   }
 
-  private consuming func send(_ reply: Reply, _ fileSystem: FileSystem) {
+  private consuming func send(_ reply: Reply, _ server: Server) {
     // ENOENT from the kernel means that the asker was interrupted and is gone.
-    if reply.send(pointer) != 0 { reply.withdraw(fileSystem) }
+    if reply.send(pointer, server.handles) != 0 { reply.withdraw(from: server.fileSystem) }
     discard self
   }
 

@@ -7,6 +7,7 @@ import Platform
 final class Server: Sendable {
   let fileSystem: FileSystem
   let slowLane: SlowLane
+  let handles = Handles()
   private let onReady: @Sendable () -> Void
   /// Nothing in the fast lane waits, so nothing there is ever cancelled.
   private let fastCall: Call
@@ -14,7 +15,7 @@ final class Server: Sendable {
   init(_ fileSystem: FileSystem, _ options: MountOptions, onReady: @escaping @Sendable () -> Void) {
     self.fileSystem = fileSystem
     self.onReady = onReady
-    slowLane = SlowLane(fileSystem, limit: options.slowWorkers, timeout: options.timeout)
+    slowLane = SlowLane(limit: options.slowWorkers, timeout: options.timeout)
     fastCall = Call(timeout: options.timeout)
   }
 
@@ -40,8 +41,8 @@ final class Server: Sendable {
     let request = Request(pointer)
     let work: Operation = { caller throws(Failure) in try operation(server, caller) }
     let caller = Caller(processID: request.processID, lane: .fast, call: server.fastCall)
-    if let waiting = request.serve(caller, work, server.fileSystem) {
-      server.slowLane.accept(waiting, work)
+    if let waiting = request.serve(caller, work, server) {
+      server.slowLane.accept(waiting, work, server)
     }
   }
 

@@ -6,15 +6,19 @@ final class WaitingRequest: Sendable {
   let id: UInt
   let caller: Caller
   let operation: Operation
+  let server: Server
   /// When its turn must have come, lest it waits longer in the queue than it may for the store.
   let deadline: Instant
   private let request: Locked<Request?>
 
-  init(_ id: UInt, _ request: consuming Request, _ caller: Caller, _ operation: @escaping Operation)
-  {
+  init(
+    _ id: UInt, _ request: consuming Request, _ caller: Caller, _ operation: @escaping Operation,
+    _ server: Server
+  ) {
     self.id = id
     self.caller = caller
     self.operation = operation
+    self.server = server
     deadline = .now + caller.call.timeout
     self.request = Locked(request)
   }
@@ -51,17 +55,17 @@ final class SlowLane: Sendable {
   private let state = Locked(State())
   private let limit: Int
   private let timeout: Span
-  private let fileSystem: FileSystem
   private static let idleTime = Span.seconds(30)
 
-  init(_ fileSystem: FileSystem, limit: Int, timeout: Span) {
-    self.fileSystem = fileSystem
+  init(limit: Int, timeout: Span) {
     self.limit = max(1, limit)
     self.timeout = timeout
   }
 
   /// Takes over a request; it will be answered by a thread of this lane.
-  func accept(_ request: consuming Request, _ operation: @escaping Operation) {
+  func accept(
+    _ request: consuming Request, _ operation: @escaping Operation, _ server: Server
+  ) {
     let cancellation = Cancellation()
     let id = state.withLock { state in
       state.lastID += 1
@@ -73,7 +77,7 @@ final class SlowLane: Sendable {
       call: Call(timeout: timeout, cancellation: cancellation))
     // Registered before any other thread can answer: the request may be gone right after.
     request.onInterrupt(id) { request, number in Server.interrupted(request, number) }
-    let waiting = WaitingRequest(id, request, caller, operation)
+    let waiting = WaitingRequest(id, request, caller, operation, server)
     let growing = state.withLock { state -> Bool in
       if state.isClosed || cancellation.isCancelled {
         state.waiting[id] = nil
@@ -163,7 +167,7 @@ final class SlowLane: Sendable {
         request.fail(Failure(.timedOut, "its turn did not come in time", level: .info))
         continue
       }
-      if let unanswered = request.serve(waiting.caller, waiting.operation, fileSystem) {
+      if let unanswered = request.serve(waiting.caller, waiting.operation, waiting.server) {
         unanswered.fail(Failure(.io, "an operation would not wait where it may", level: .error))
       }
     }

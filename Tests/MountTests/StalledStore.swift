@@ -4,8 +4,8 @@ import Platform
 
 /// A store whose objects with keys below `slow/` are not answered until it is released.
 ///
-/// A call on them ends as the contract says: answered, cancelled, or timed out; a stubborn store
-/// does not even let itself be cancelled.
+/// A call on them ends as the contract says: answered, cancelled, or timed out. A stubborn store
+/// does not list that folder either, and does not let itself be cancelled.
 final class StalledStore: BucketStore {
   private let inner: any BucketStore
   private let state = Locked((released: false, waiting: 0, time: Span?.none))
@@ -44,7 +44,8 @@ final class StalledStore: BucketStore {
   }
 
   func list(_ request: ListRequest, _ call: Call) throws(StoreError) -> ListPage {
-    try inner.list(request, call)
+    if isStubborn { try stall(ObjectName(bucket: request.bucket, key: request.prefix), call) }
+    return try inner.list(request, call)
   }
 
   func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
@@ -86,4 +87,8 @@ final class StalledStore: BucketStore {
       if Instant.now > deadline { throw StoreError(.timeout, "no answer") }
     }
   }
+}
+
+extension StalledStore: CustomReflectable {
+  var customMirror: Mirror { Mirror(self, children: ["waiting": waiting]) }
 }

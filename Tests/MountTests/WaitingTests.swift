@@ -40,11 +40,11 @@ extension MountTests {
         let start = Instant.now
         for _ in 0..<20 {
           let outcome = try Shell.run(
-            "stat -c %s quick/file slow/7 && ls slow | wc -l && df . > /dev/null",
+            "stat -c %s quick/file slow/7 && cat quick/file && ls slow | wc -l && df . > /dev/null",
             in: mounted.path + "/b")
-          #expect(outcome.output == "6\n3\n300\n", "\(outcome)")
+          #expect(outcome.output == "6\n3\nquick\n300\n", "\(outcome)")
         }
-        // Three programs a round; none of them may wait for the store, which is silent for 10 s.
+        // Four programs a round; none of them may wait for the store, which is silent for 10 s.
         #expect(Instant.now.since(start) < .seconds(5))
         let unmount = try Shell.run("fusermount3 -u '\(mounted.path)'", limit: 5)
         #expect(unmount.code == 1 && unmount.errors.contains("busy"), "\(unmount)")
@@ -133,9 +133,9 @@ extension MountTests {
       let store = store(objects: 1, isStubborn: true)
       let scratch = try Scratch()
       let announced = ["unmounted while some calls were still unanswered"]
-      try Mounted.use(store, at: scratch, expecting: announced, leavingChannels: 1) {
+      try Mounted.use(store, at: scratch, expecting: announced, abandoning: true) {
         (mounted) throws in
-        let reader = try Shell.start("exec cat b/slow/0", in: mounted.path)
+        let reader = try Shell.start("exec ls b/slow", in: mounted.path)
         #expect(store.awaitWaiting(1))
         mounted.signal(SIGTERM)
         #expect(!mounted.join(within: 0.5))

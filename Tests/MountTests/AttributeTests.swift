@@ -1,0 +1,77 @@
+import Foundation
+import Platform
+import Testing
+import TestSupport
+
+extension MountTests {
+  @Suite struct Attributes {
+    @Test func extendedAttributesTellTheStateOfAFile() throws {
+      let fixture = try DirectoryFixture()
+      try fixture.createBucket("b")
+      try fixture.put("b", "folder/file", [1, 2, 3])
+      let script = """
+        python3 -c '
+        import ctypes, errno, os, time
+        def state(): return os.getxattr("file", "user.bucketfs.state").decode()
+        print("user.bucketfs.state" in os.listxattr("file"), state())
+        open("file").read()
+        # The copy is put in place just after its last byte was handed on.
+        for _ in range(500):
+          if state() == "cached": break
+          time.sleep(0.01)
+        print(state(), os.getxattr("file", "user.bucketfs.key").decode())
+        try: os.getxattr("file", "user.none")
+        except OSError as error: print(errno.errorcode[error.errno])
+        libc = ctypes.CDLL(None, use_errno=True)
+        size = libc.getxattr(b"file", b"user.bucketfs.state", None, 0)
+        short = libc.getxattr(b"file", b"user.bucketfs.state", ctypes.create_string_buffer(9), 1)
+        print(size, short, errno.errorcode[ctypes.get_errno()])
+        size = libc.listxattr(b"file", None, 0)
+        short = libc.listxattr(b"file", ctypes.create_string_buffer(9), 1)
+        print(size > 20, short, errno.errorcode[ctypes.get_errno()])
+        '
+        """
+      try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
+        let outcome = try Shell.run(script, in: mounted.path + "/b/folder")
+        #expect(
+          outcome.lines == [
+            "True remote", "cached folder/file", "ENODATA", "6 -1 ERANGE", "True -1 ERANGE",
+          ], "\(outcome)")
+      }
+    }
+
+    @Test func aChangeInTheStoreIsSeenOnTheNextOpen() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      store.put("b", "file", Array("old\n".utf8))
+      try Mounted.use(store, at: try Scratch(), maxAge: .milliseconds(50)) { (mounted) throws in
+        // The same length, and read before, so that only dropped pages can show it.
+        #expect(try Shell.run("cat b/file; cat b/file", in: mounted.path).output == "old\nold\n")
+        store.put("b", "file", Array("new\n".utf8))
+        store.put("b", "other", Array("more\n".utf8))
+        usleep(200_000)
+        #expect(try Shell.run("cat b/file", in: mounted.path).output == "new\n")
+        #expect(try Shell.run("ls b", in: mounted.path).lines == ["file", "other"])
+        store.remove("b", "file")
+        usleep(200_000)
+        #expect(try Shell.run("cat b/file", in: mounted.path).errors.contains("No such file"))
+      }
+    }
+
+    @Test func anOpenFileKeepsItsVersion() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      store.put("b", "file", Array(repeating: UInt8(ascii: "a"), count: 1_000_000))
+      try Mounted.use(store, at: try Scratch(), maxAge: .milliseconds(50)) { (mounted) throws in
+        let reader = try Shell.start(
+          "exec 3< b/file; head -c 10 <&3; sleep 1; tr -d a <&3 | wc -c", in: mounted.path)
+        usleep(500_000)
+        store.put("b", "file", Array(repeating: UInt8(ascii: "b"), count: 1_000_000))
+        #expect(try Shell.run("head -c 3 b/file", in: mounted.path).output == "bbb")
+        #expect(reader.ends(within: 20))
+        let output = reader.output.fileHandleForReading.readDataToEndOfFile()
+        #expect(String(decoding: output, as: UTF8.self) == "aaaaaaaaaa0\n")
+      }
+    }
+  }
+}
