@@ -52,6 +52,8 @@ package enum Daemon {
       return .died(code: try Command.exitCode(of: process))
     }
     if kind == DaemonStatus.ready { return .ready(process: process) }
+    // Once it has ended, its cache and its mount point are free again.
+    _ = try Command.exitCode(of: process)
     let parts = word.dropFirst().split(separator: 0, maxSplits: 1)
     let number = parts.first.flatMap { Int32(String(decoding: $0, as: UTF8.self)) }
     return .failed(

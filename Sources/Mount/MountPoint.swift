@@ -54,10 +54,7 @@ package enum MountPoint {
   }
 
   private static func checkDevice() throws(MountError) {
-    if geteuid() != 0 {
-      guard FuserMount.path != nil else { throw .helperMissing }
-      return
-    }
+    if geteuid() != 0, FuserMount.path == nil { throw .helperMissing }
     do throws(Errno) {
       _ = try File("/dev/fuse", O_RDWR)
     } catch {

@@ -73,5 +73,44 @@ extension MountTests {
       #expect(second.ends(within: 10))
       #expect(try !isMounted)
     }
+
+    @Test func theBackgroundProcessLetsGoOfItsCaller() throws {
+      let caller = try mount()
+      #expect(caller.ends(within: 20))
+      #expect(caller.process.terminationStatus == 0)
+      // Up already, though nobody waited for it.
+      #expect(try Shell.run("cat b/file", in: path).output == "text\n")
+      // Both pipes have ended, so nothing of the caller is held open.
+      #expect(caller.output.fileHandleForReading.readDataToEndOfFile().isEmpty)
+      #expect(caller.errors.fileHandleForReading.readDataToEndOfFile().isEmpty)
+      let process = try #require(server)
+      let facts = try Shell.run(
+        "cd /proc/\(process); readlink cwd fd/0 fd/1; cut -d' ' -f6 stat; cat comm")
+      #expect(facts.lines == ["/", "/dev/null", "/dev/null", "\(process)", "bucketfs"])
+      try Unmount.run(path)
+      let deadline = Instant.now + .seconds(20)
+      while kill(process, 0) == 0, Instant.now < deadline { usleep(10_000) }
+      #expect(kill(process, 0) != 0)
+    }
+
+    @Test func aBackgroundStartThatFailsSaysSoItself() throws {
+      try scratch.file("mount/file", [1])
+      let caller = try mount()
+      #expect(caller.ends(within: 20))
+      #expect(caller.process.terminationStatus == 5)
+      let errors = caller.errors.fileHandleForReading.readDataToEndOfFile()
+      #expect(
+        String(decoding: errors, as: UTF8.self).hasPrefix("bucketfs: \(path) is not empty\nhint: "))
+      #expect(try server == nil)
+    }
+
+    /// The process that serves the mount; nil when there is none.
+    private var server: Int32? {
+      get throws {
+        try Shell.run("pgrep -f '[b]ucketfs mount dir:\(fixture.path)'").lines.first.flatMap {
+          Int32($0)
+        }
+      }
+    }
   }
 }
