@@ -12,6 +12,7 @@ package struct Configuration: Sendable {
     case old
   }
 
+  /// Whether listings lose entries as the real server's do.
   package enum Listing: String, Sendable, CaseIterable {
     /// With the entries that the real server loses at the borders of its batches and pages.
     case faithful
@@ -19,10 +20,13 @@ package struct Configuration: Sendable {
     case fixed
   }
 
+  /// The server that is imitated.
   package var profile: Profile
+  /// Faithful, unless a test asks for a server that is repaired.
   package var listing: Listing
   /// The folder that keeps everything over a restart; nil keeps it for the life of the process.
   package var data: String?
+  /// Users and what they may do; without any, only the service role may.
   package var policies: Policies
   /// How long access tokens live, in seconds.
   package var tokenLife: Int64

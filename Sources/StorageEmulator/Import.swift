@@ -4,7 +4,9 @@ package import Platform
 extension StorageEmulator {
   /// What an import took and what it could not.
   package struct Imported: Sendable {
+    /// How many objects were put.
     package var objects = 0
+    /// Their bytes together.
     package var bytes = 0
     /// Paths whose names the server would refuse.
     package var refused: [String] = []

@@ -184,16 +184,25 @@ package final class StorageEmulator: Sendable {
 
 /// What the store says of one object.
 package struct ObjectFacts: Sendable {
+  /// Stays through overwrites and moves.
   package let id: String
+  /// Another one after every write.
   package let version: String
+  /// In bytes.
   package let size: Int
+  /// The media type, as the writer sent it.
   package let contentType: String
+  /// The Cache-Control header that a download carries.
   package let cacheControl: String
   /// Quotes included.
   package let tag: String
+  /// The id of the user who wrote it last; nil for a caller without one.
   package let owner: String?
+  /// What the writer sent as metadata; an empty object for none.
   package let userMetadata: JSON?
+  /// When the key came into being.
   package let createdAt: Timestamp
+  /// When it was last written.
   package let updatedAt: Timestamp
 
   init(_ row: ObjectRow) {

@@ -187,6 +187,57 @@ import Testing
     #expect(first.json == [])
   }
 
+  /// Names that lie close together around each other's slashes: what listings lose.
+  private func awkward() -> [ByteString] {
+    let parts = ["a", "a b", "a.x", "a_b", "axb", "a!", "a-", "a0", "b", "B"]
+    var keys: Set<ByteString> = []
+    for first in parts {
+      keys.insert(ByteString(first))
+      for second in parts { keys.insert(ByteString(first + "/" + second)) }
+      keys.insert(ByteString(first + ".json"))
+    }
+    return keys.sorted()
+  }
+
+  @Test func aFlatLookBehindTheLastObjectOfAPageMakesTheListingComplete() throws {
+    let stage = try Stage()
+    let keys = awkward()
+    try stage.emulator.put("docs", keys: keys, [])
+    var wanted: Set<String> = []
+    for key in keys {
+      let parts = key.split(at: ByteString.slash)
+      wanted.insert(parts[0].description + (parts.count > 1 ? "/" : ""))
+    }
+    #expect(wanted.count > 25)
+    for limit: Int64 in 1...30 {
+      var found: Set<String> = []
+      var cursor: JSON = .null
+      repeat {
+        let page = try page(
+          stage, ["limit": .integer(limit), "with_delimiter": true, "cursor": cursor])
+        for kind in ["objects", "folders"] {
+          found.formUnion((page[kind]?.items ?? []).compactMap { $0["name"]?.text })
+        }
+        cursor = page["nextCursor"] ?? .null
+        guard let last = page["nextCursorKey"]?.text, cursor != .null,
+          !found.contains(last + "/") || found.contains(last)
+        else { continue }
+        // What lies between the last object and its own folder belongs to the listing.
+        let flat = try self.page(stage, ["prefix": .string(last)])
+        for name in (flat["objects"]?.items ?? []).compactMap({ $0["name"]?.text }) {
+          let rest = name.dropFirst(last.count)
+          guard let slash = rest.firstIndex(of: "/") else {
+            found.insert(name)
+            continue
+          }
+          found.insert(String(name[...slash]))
+          if slash == rest.startIndex { break }
+        }
+      } while cursor != .null
+      #expect(found == wanted, "limit \(limit)")
+    }
+  }
+
   // MARK: version 1
 
   private func list(_ stage: Stage, _ body: JSON) throws -> [JSON] {

@@ -3,6 +3,7 @@ import Platform
 extension Policies {
   /// What is wrong with a file of users and policies, for the person who wrote it.
   package struct Unreadable: Error, Sendable, CustomStringConvertible {
+    /// A sentence.
     package let description: String
   }
 

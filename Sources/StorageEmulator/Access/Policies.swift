@@ -19,15 +19,22 @@ package import Platform
 /// for the rows of the buckets themselves, which ordinary users cannot see otherwise. Buckets
 /// named here are made when they are missing.
 package struct Policies: Sendable {
+  /// What a policy can allow, as in SQL.
   package enum Operation: String, Sendable, CaseIterable {
     case select, insert, update, delete
   }
 
+  /// One right: some operations on some keys of a bucket.
   package struct Policy: Sendable {
+    /// A bucket's name, or `*` for all.
     package var bucket: String
+    /// How the keys begin; empty for all.
     package var prefix: ByteString
+    /// What is allowed.
     package var operations: Set<Operation>
+    /// Whether the caller must have written the object.
     package var ownOnly: Bool
+    /// Whether it is about the rows of buckets and not about objects.
     package var onBuckets: Bool
 
     package init(
@@ -43,10 +50,15 @@ package struct Policies: Sendable {
     }
   }
 
+  /// Someone who can sign in with a password.
   package struct User: Sendable {
+    /// The subject of the user's tokens, a UUID.
     package var id: String
+    /// Compared without regard to case.
     package var email: String
+    /// In the clear; these are users of a test.
     package var password: String
+    /// What this user may do.
     package var policies: [Policy]
 
     /// - Parameter id: a UUID; nil takes one that follows from the address.
@@ -58,8 +70,11 @@ package struct Policies: Sendable {
     }
   }
 
+  /// Who can sign in.
   package var users: [User]
+  /// What callers without a user may do.
   package var anonymous: [Policy]
+  /// What every signed-in user may do besides.
   package var authenticated: [Policy]
 
   package init(users: [User] = [], anonymous: [Policy] = [], authenticated: [Policy] = []) {

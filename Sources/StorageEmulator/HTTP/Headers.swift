@@ -1,5 +1,6 @@
 /// The header fields of a message in their order; names are compared without regard to case.
 package struct Headers: Sendable {
+  /// The fields as they came.
   package private(set) var fields: [(name: String, value: String)]
 
   package init(_ fields: [(name: String, value: String)] = []) {

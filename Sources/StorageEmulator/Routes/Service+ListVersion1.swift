@@ -15,7 +15,7 @@ extension Service {
   }
 
   func listVersion1(_ exchange: Exchange) throws(Failure) -> Response {
-    let asked = try asked(try exchange.json())
+    let asked = try asked(exchange)
     let access = access(of: try caller(exchange))
     let bucket = exchange.bucket
     let isFaithful = world.configuration.listing == .faithful
@@ -41,8 +41,9 @@ extension Service {
     return Response(json: .array(entries.map { Self.json($0, asked) }))
   }
 
-  private func asked(_ body: JSON) throws(Failure) -> Asked {
-    var prefix = try self.text("prefix", in: body)
+  private func asked(_ exchange: Exchange) throws(Failure) -> Asked {
+    let body = try exchange.json()
+    var prefix = try exchange.text("prefix", in: body)
     if !prefix.isEmpty, !prefix.hasSuffix("/") { prefix += "/" }
     let limit = body["limit"]?.whole ?? 100
     let offset = body["offset"]?.whole ?? 0
@@ -60,13 +61,6 @@ extension Service {
       prefix: ByteString(prefix), limit: Int(min(limit, 1500)), offset: Int(offset),
       search: ByteString(body["search"]?.text ?? ""), column: column,
       descends: body["sortBy"]?["order"]?.text == "desc")
-  }
-
-  private func text(_ name: String, in body: JSON) throws(Failure) -> String {
-    guard let text = body[name]?.text else {
-      throw .refused(.schema("body must have required property '\(name)'"))
-    }
-    return text
   }
 
   /// Folders first, by name; then objects by a date, equal dates in no order of their own.

@@ -24,32 +24,34 @@ struct Service: Sendable {
   func answer(
     _ request: Request, _ route: Route, _ body: RequestBody, _ effect: Fault.Effect?
   ) throws(Failure) -> Response {
+    var response: Response
     do throws(Failure) {
-      var response = try respond(request, route, body, effect)
-      if route.isGateway, world.isHosted {
-        response.headers["sb-request-id"] = Identifier.uuid()
-        response.headers["sb-gateway-version"] = "1"
-      }
-      return response
+      response = try respond(request, route, body, effect)
     } catch {
       switch error {
-      case .refused(let refusal):
-        var response = refusal.response(hidesCode: profile == .old)
-        if request.method == "HEAD", case .unknown = route.call {
-        } else if request.method == "HEAD" {
-          // A failed HEAD tells nothing, whatever failed.
-          response = Response(status: 400)
-        }
-        if refusal.error == Refusal.blobMissing.error {
-          response.headers["Cache-Control"] = "no-store"
-        }
-        return response
+      case .refused(let refusal): response = answer(refusal, request, route)
       case .disk(let errno):
         Log.error("\(request.method) \(request.target): \(errno)")
-        return Refusal.internalError.response(hidesCode: false)
+        response = Refusal.internalError.response(hidesCode: false)
       case .disconnected: throw error
       }
     }
+    if route.isGateway, world.isHosted {
+      response.headers["Access-Control-Allow-Origin"] = "*"
+      response.headers["sb-gateway-version"] = "1"
+      response.headers["sb-request-id"] = Identifier.uuid()
+    }
+    return response
+  }
+
+  private func answer(_ refusal: Refusal, _ request: Request, _ route: Route) -> Response {
+    // A failed HEAD of an object tells nothing, whatever failed.
+    if request.method == "HEAD", route.key != nil { return Response(status: 400) }
+    var response = refusal.response(hidesCode: profile == .old)
+    if refusal.error == Refusal.blobMissing.error {
+      response.headers["Cache-Control"] = "no-store"
+    }
+    return response
   }
 
   private func respond(

@@ -14,6 +14,7 @@ package struct Fault: Sendable {
   package var after: Int
   /// How many requests are befallen; below zero until the faults are cleared.
   package var times: Int
+  /// What happens to them.
   package var effect: Effect
 
   package init(
@@ -72,17 +73,23 @@ package struct Fault: Sendable {
     package var stallAfter: Int?
     /// Does what was asked and ends the connection in place of an answer.
     package var losesAnswer = false
+    /// An untruth in the answer.
     package var lie: Lie?
+    /// How far the lie `length` is off, in bytes.
     package var by = -1
+    /// Where the lie `flip` changes a byte; nil for the middle.
     package var at: Int?
     /// The tag is true for so many answers and another one afterwards.
     package var tagAfter: Int?
+    /// How fast the answer's body is sent; nil for at once.
     package var bytesPerSecond: Int?
     /// How long an upload waits between the permission test and the commit.
     package var commitDelay = Span.zero
 
+    /// Nothing happens.
     package init() {}
 
+    /// Answers with a status; text is sent as it is, other bodies as JSON.
     package static func status(_ status: Int, _ body: JSON? = nil) -> Effect {
       with {
         $0.status = status
@@ -90,15 +97,23 @@ package struct Fault: Sendable {
       }
     }
 
+    /// Answers with one of the server's own troubles, as `LockTimeout`.
     package static func trouble(_ code: String) -> Effect { with { $0.trouble = code } }
+    /// Waits before anything is done.
     package static func delay(_ span: Span) -> Effect { with { $0.delay = span } }
+    /// Never answers.
     package static var hang: Effect { with { $0.hangs = true } }
+    /// Ends the connection after so many bytes of the answer's body.
     package static func cut(after bytes: Int) -> Effect { with { $0.cutAfter = bytes } }
+    /// Ends the connection after so many bytes of the request's body.
     package static func cutRequest(after bytes: Int) -> Effect {
       with { $0.cutRequestAfter = bytes }
     }
+    /// Sends so many bytes of the body and then no more.
     package static func stall(after bytes: Int) -> Effect { with { $0.stallAfter = bytes } }
+    /// Does what was asked and ends the connection without an answer.
     package static var loseAnswer: Effect { with { $0.losesAnswer = true } }
+    /// Answers with an untruth.
     package static func lie(_ lie: Lie, by: Int = -1, at: Int? = nil) -> Effect {
       with {
         $0.lie = lie
@@ -106,10 +121,13 @@ package struct Fault: Sendable {
         $0.at = at
       }
     }
+    /// Changes the tag after so many true answers.
     package static func tag(after answers: Int) -> Effect { with { $0.tagAfter = answers } }
+    /// Sends the body so slowly.
     package static func slow(bytesPerSecond: Int) -> Effect {
       with { $0.bytesPerSecond = bytesPerSecond }
     }
+    /// Waits between the permission test of an upload and its commit.
     package static func commitDelay(_ span: Span) -> Effect { with { $0.commitDelay = span } }
 
     private static func with(_ change: (inout Effect) -> Void) -> Effect {

@@ -1,18 +1,24 @@
 package import Platform
 
-/// Every request that came, in order, for tests to read.
+/// Every request that came, in order, for tests to read; the last 50,000 at least are kept.
 package final class RequestLog: Sendable {
   /// One request as it was received and answered.
   package struct Entry: Sendable {
     /// Counts from 1 and is never given twice.
     package let number: Int
+    /// When its head had come, by the machine's clock.
     package let at: Timestamp
+    /// As sent.
     package let method: String
     /// The raw path with its query, percent signs as sent.
     package let path: String
+    /// The group of calls it belongs to, named as in `Fault`.
     package let route: String
+    /// The bucket in its path, decoded; nil when there is none.
     package let bucket: String?
+    /// The key in its path, decoded once; nil when there is none.
     package let key: ByteString?
+    /// As sent.
     package let headers: Headers
     /// The HTTP status that was sent; 0 while there is none, and when the answer was withheld.
     package var status = 0
@@ -48,6 +54,10 @@ package final class RequestLog: Sendable {
   func begin(_ request: Request, _ route: Route) -> Int {
     state.withLock { state in
       state.count += 1
+      if state.entries.count == 60_000 {
+        state.entries.removeFirst(10_000)
+        state.first += 10_000
+      }
       state.entries.append(
         Entry(
           number: state.count, at: .now, method: request.method, path: request.target,
@@ -71,6 +81,7 @@ package final class RequestLog: Sendable {
     }
   }
 
+  /// Empties the log; numbers go on.
   package func clear() {
     state.withLock { state in
       state.entries = []

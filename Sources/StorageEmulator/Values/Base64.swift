@@ -3,6 +3,7 @@ package enum Base64 {
   private static let common = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
+  /// The common alphabet, padded.
   package static func encode(_ bytes: [UInt8]) -> String {
     var result: [UInt8] = []
     result.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -20,6 +21,7 @@ package enum Base64 {
     return String(decoding: result, as: UTF8.self)
   }
 
+  /// The alphabet for URLs, without padding.
   package static func encodeURL(_ bytes: [UInt8]) -> String {
     var text = encode(bytes)
     while text.utf8.last == UInt8(ascii: "=") { text.removeLast() }

@@ -3,6 +3,7 @@ import Glibc
 extension JSON {
   /// What is wrong with a text that is not JSON, and at which byte.
   package struct Malformed: Error, Sendable {
+    /// The first byte that does not fit.
     package let offset: Int
   }
 

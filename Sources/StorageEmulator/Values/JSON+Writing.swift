@@ -8,6 +8,7 @@ extension JSON {
     return result
   }
 
+  /// The compact text.
   package var encodedText: String { String(decoding: encoded, as: UTF8.self) }
 
   func write(to output: inout [UInt8]) {

@@ -10,7 +10,9 @@ package indirect enum JSON: Hashable, Sendable {
 
   /// One name and value of an object.
   package struct Member: Hashable, Sendable {
+    /// Not escaped.
     package let name: String
+    /// Any value, another object included.
     package let value: JSON
 
     package init(_ name: String, _ value: JSON) {
@@ -25,11 +27,13 @@ package indirect enum JSON: Hashable, Sendable {
     return members.last { $0.name == name }?.value
   }
 
+  /// The value of a string; nil for any other kind.
   package var text: String? {
     guard case .string(let value) = self else { return nil }
     return value
   }
 
+  /// The value of a boolean; nil for any other kind.
   package var flag: Bool? {
     guard case .bool(let value) = self else { return nil }
     return value
@@ -44,11 +48,13 @@ package indirect enum JSON: Hashable, Sendable {
     }
   }
 
+  /// The values of an array; nil for any other kind.
   package var items: [JSON]? {
     guard case .array(let value) = self else { return nil }
     return value
   }
 
+  /// Whether it is an object, be it empty.
   package var isObject: Bool {
     guard case .object = self else { return false }
     return true
