@@ -36,7 +36,7 @@ struct ReportTests {
     ).keys.sorted()
     #expect(
       keys == [
-        "cache", "cache_dir", "hidden_keys", "listings", "log", "mountpoint", "network", "pid",
+        "cache", "cache_dir", "hidden_keys", "listings", "log", "mountpoint", "network", "network_reason", "pid",
         "queue", "session", "since", "source", "state", "store", "version",
       ])
   }

@@ -21,6 +21,8 @@ struct StatusReport: Codable, Equatable, Sendable {
   /// `serving`, or `dead` when its process is gone, or `silent` when that does not answer.
   let state: String
   @Nullable var network: String?
+  /// Why the store is not reached; null when it is.
+  @Nullable var networkReason: String?
   /// The store's address.
   @Nullable var store: String?
   @Nullable var session: String?
@@ -39,6 +41,7 @@ struct StatusReport: Codable, Equatable, Sendable {
   enum CodingKeys: String, CodingKey {
     case state, network, store, session, cache, listings, queue, pid, mountpoint, source, since
     case log, version
+    case networkReason = "network_reason"
     case hiddenKeys = "hidden_keys"
     case cacheDirectory = "cache_dir"
   }
@@ -60,7 +63,7 @@ extension StatusReport {
       if let value { rows.append((name, value)) }
     }
     add("store", store == source ? nil : store)
-    add("network", network)
+    add("network", network.map { name in networkReason.map { "\(name): \($0)" } ?? name })
     add("session", session)
     add("cache", cache.map { Self.text($0, "file", "files") })
     add("listings", listings.map { Self.text($0, "folder", "folders") })

@@ -18,7 +18,13 @@ extension Service {
       case .cached: return .copy(try cached(try Target(request, self)))
       case .ensure: return .copy(try ensure(try Target(request, self), call))
       case .info: return .object(try info(try Target(request, self), call))
-      case .mount, .unmount, .offline, .online:
+      case .offline:
+        parts.network.disable()
+        return .status(status)
+      case .online:
+        try goOnline(call)
+        return .status(status)
+      case .mount, .unmount:
         throw Complaint(.usage, "\(request.verb.rawValue) is not done by the mount")
       }
     } catch {
@@ -53,11 +59,33 @@ extension Service {
     }
   }
 
+  /// Switches network access on, and waits for the first question to the store.
+  private func goOnline(_ call: Call) throws(Complaint) {
+    parts.network.enable()
+    do throws(StoreError) {
+      try parts.probe(plan.bucket, call)
+    } catch {
+      // A refusal is an answer: the store is reached.
+      guard error.kind.isConnectivity || error.kind == .disabled || error.kind == .offline else {
+        return
+      }
+      throw Complaint(
+        .offline, "network access is on, but the store cannot be reached: \(error.message)",
+        hint: "it is tried again and again")
+    }
+    // The network's own probe was started at the same time, and is about to hear the same.
+    let deadline = Instant.now + .seconds(2)
+    while parts.network.current == .offline, Instant.now < deadline {
+      if call.cancellation.sleep(until: .now + .milliseconds(10)) { return }
+    }
+  }
+
   private var status: StatusReport {
     let usage = cache.usage
     return StatusReport(
-      state: "serving", network: nil, store: plan.storeAddress,
-      session: store.session.rawValue,
+      state: "serving", network: parts.network.current.rawValue,
+      networkReason: parts.network.reason, store: plan.storeAddress,
+      session: parts.store.session.rawValue,
       cache: StatusReport.Usage(bytes: usage.bytes, limit: usage.limit, files: Int64(usage.files)),
       listings: StatusReport.Usage(
         bytes: fileSystem.listings.keptBytes, limit: plan.settings.listingCacheSize,
@@ -92,10 +120,10 @@ extension Service {
   private func info(_ target: Target, _ call: Call) throws(Complaint) -> ObjectReport {
     let object = target.object
     do throws(StoreError) {
-      let info = try store.info(object, call)
+      let info = try parts.store.info(object, call)
       return ObjectReport(target.path, object, info, confirmed: true, cache.copy(of: object))
     } catch {
-      if error.kind == .notFound, store.session.isCredible { throw Complaint(error, target.path) }
+      if error.kind == .notFound, parts.store.session.isCredible { throw Complaint(error, target.path) }
       let copy = cache.copy(of: object)
       guard let info = copy?.info ?? listed(target) else { throw Complaint(error, target.path) }
       return ObjectReport(target.path, object, info, confirmed: false, copy)

@@ -13,10 +13,10 @@ extension Service {
     let call = Call(timeout: min(plan.settings.timeout, Self.patience))
     do throws(StoreError) {
       guard let bucket = plan.bucket else {
-        _ = try store.buckets(call)
+        _ = try parts.store.buckets(call)
         return
       }
-      if try store.bucketExists(bucket, call) { return }
+      if try parts.store.bucketExists(bucket, call) { return }
     } catch {
       switch error.kind {
       case .refused, .sessionExpired:

@@ -10,7 +10,7 @@ final class Service: Sendable {
   let plan: MountPlan
   /// The mount point as the kernel knows it.
   let mountpoint: String
-  let store: any BucketStore
+  let parts: StoreParts
   let cache: FileCache
   let fileSystem: FileSystem
   let since = Timestamp.now
@@ -26,14 +26,16 @@ final class Service: Sendable {
     self.plan = plan
     self.log = log
     self.mountpoint = mountpoint
-    let user: String?
-    (store, user) = try Self.store(plan)
+    let parts = try StoreParts(plan)
+    self.parts = parts
     do throws(CacheError) {
-      cache = try FileCache(options: plan.cacheOptions(at: mountpoint, user: user), store: store)
+      cache = try FileCache(
+        options: plan.cacheOptions(at: mountpoint, user: parts.user), store: parts.store)
     } catch {
       throw Complaint(error)
     }
-    fileSystem = FileSystem(cache: cache, store: store, options: plan.fileSystemOptions)
+    fileSystem = FileSystem(
+      cache: cache, store: parts.store, options: plan.fileSystemOptions)
   }
 
   /// Mounts, and serves until the mount is gone.
@@ -41,6 +43,11 @@ final class Service: Sendable {
   /// - Parameter onReady: called once, when the mount can be used and answers the verbs.
   func run(_ onReady: @escaping @Sendable () -> Void) throws(Complaint) -> ExitCode {
     Log.level = plan.logLevel
+    try parts.start(bucket: plan.bucket)
+    defer {
+      fileSystem.close()
+      parts.stop()
+    }
     try greet()
     let control = try ControlServer(at: ByteString(mountpoint)) { [self] in answer($0, $1) }
     let session = MountSession(fileSystem: fileSystem, options: plan.mountOptions(at: mountpoint)) {
@@ -52,10 +59,7 @@ final class Service: Sendable {
       }
       onReady()
     }
-    defer {
-      control.stop()
-      fileSystem.close()
-    }
+    defer { control.stop() }
     do throws(MountError) {
       if case .forced = try session.run() { return .failed }
       return .done

@@ -1,0 +1,102 @@
+import BucketStore
+import Glibc
+import Platform
+
+/// A store and its way to it: the network's state around a store that asks the network.
+struct StoreParts: Sendable {
+  /// The store behind the breaker: what everybody asks.
+  let store: any BucketStore
+  /// The store itself: what probes ask.
+  let inner: any BucketStore
+  let network: Network
+  /// Whose eyes it is seen with; nil where no user is signed in.
+  let user: String?
+  /// nil where the store is on this device.
+  private let client: HTTPClient?
+
+  /// Makes the store that a plan names. Nothing is asked of it yet.
+  init(_ plan: MountPlan) throws(Complaint) {
+    network = Network()
+    switch plan.store {
+    case .directory(let path):
+      do throws(Errno) {
+        inner = try DirectoryStore(path)
+      } catch {
+        throw Complaint(
+          error == .noEntry ? .no : .refused, "the folder \(path) cannot be used: \(error)")
+      }
+      (user, client) = (nil, nil)
+    case .supabase(let url):
+      (inner, user, client) = try Self.supabase(plan, url, network)
+    }
+    store = ConnectedStore(inner, network: network)
+  }
+
+  /// Begins to probe the store while it is not reached, and to watch the links.
+  func start(bucket: ByteString?) throws(Complaint) {
+    let client = client
+    network.onLinkChange { client?.distrustConnections() }
+    network.onChange { change in
+      let line = "the network is \(change.to.rawValue): \(change.reason)"
+      if change.to == .offline { Log.warning(line) } else { Log.info(line) }
+    }
+    let parts = self
+    do throws(Errno) {
+      try network.start { (call) throws(StoreError) in try parts.probe(bucket, call) }
+    } catch {
+      throw Complaint(.failed, "the network cannot be watched: \(error)")
+    }
+  }
+
+  /// Asks the store something small.
+  func probe(_ bucket: ByteString?, _ call: Call) throws(StoreError) {
+    if let bucket {
+      _ = try inner.bucketExists(bucket, call)
+    } else {
+      _ = try inner.buckets(call)
+    }
+  }
+
+  /// Ends probes and transfers; after the last call.
+  func stop() {
+    network.stop()
+    client?.shutdown()
+  }
+
+  private static func supabase(_ plan: MountPlan, _ url: String, _ network: Network)
+    throws(Complaint) -> (any BucketStore, String?, HTTPClient)
+  {
+    let address: SupabaseAddress
+    do throws(StoreError) {
+      address = try SupabaseAddress(url)
+    } catch {
+      throw Complaint(.usage, error.message)
+    }
+    var headers = plan.settings.headers.map { (name: $0.name, value: $0.value.revealed) }
+    let named = Set(headers.map { $0.name.lowercased() })
+    guard plan.key != nil || named.contains("apikey") || named.contains("authorization") else {
+      throw Complaint(
+        .usage, "there is no key for \(url)",
+        hint: "set SUPABASE_KEY, or add key = ... to a profile in \(Places.configuration)")
+    }
+    if let token = plan.accessToken {
+      headers.append((name: "Authorization", value: "Bearer \(token.revealed)"))
+    }
+    let client: HTTPClient
+    do throws(Errno) {
+      client = try HTTPClient(HTTPOptions(insecure: plan.settings.insecure))
+    } catch {
+      throw Complaint(.failed, "the network thread cannot be started: \(error)")
+    }
+    let transport = ConnectedTransport(client, network: network)
+    let key = plan.key?.revealed ?? ""
+    let file = plan.dataDirectory + "/session.json"
+    let session = SupabaseSession(
+      address: address, key: key, file: access(file, F_OK) == 0 ? file : nil,
+      transport: transport, headers: headers)
+    let store = SupabaseStore(
+      address: address, key: key, session: session, transport: transport, headers: headers)
+    let user = session.userID ?? plan.accessToken.map { AccessToken.user(of: $0) ?? "" }
+    return (store, user, client)
+  }
+}
