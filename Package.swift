@@ -53,7 +53,8 @@ let package = Package(
     .testTarget(
       name: "StorageEmulatorTests", dependencies: ["Platform", "StorageEmulator", "TestSupport"]),
     .testTarget(
-      name: "ProgramTests", dependencies: ["Mount", "Platform", "TestSupport", "bucketfs"]),
+      name: "ProgramTests",
+      dependencies: ["Mount", "Platform", "StorageEmulator", "TestSupport", "bucketfs"]),
     .testTarget(
       name: "MountTests",
       dependencies: [

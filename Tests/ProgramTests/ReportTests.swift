@@ -36,7 +36,8 @@ struct ReportTests {
     ).keys.sorted()
     #expect(
       keys == [
-        "cache", "cache_dir", "hidden_keys", "listings", "log", "mountpoint", "network", "network_reason", "pid",
+        "cache", "cache_dir", "hidden_keys", "listings", "log", "mountpoint", "network",
+        "network_reason", "pid",
         "queue", "session", "since", "source", "state", "store", "version",
       ])
   }

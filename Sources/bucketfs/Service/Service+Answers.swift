@@ -123,7 +123,9 @@ extension Service {
       let info = try parts.store.info(object, call)
       return ObjectReport(target.path, object, info, confirmed: true, cache.copy(of: object))
     } catch {
-      if error.kind == .notFound, parts.store.session.isCredible { throw Complaint(error, target.path) }
+      if error.kind == .notFound, parts.store.session.isCredible {
+        throw Complaint(error, target.path)
+      }
       let copy = cache.copy(of: object)
       guard let info = copy?.info ?? listed(target) else { throw Complaint(error, target.path) }
       return ObjectReport(target.path, object, info, confirmed: false, copy)
