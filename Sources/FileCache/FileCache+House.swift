@@ -133,12 +133,14 @@ extension FileCache {
           return
         }
         let adopted = state.withLock { state -> Copy? in
-          guard state.copies[object] == nil else { return nil }
+          // A row that is older than the file at its place: the crash came between the two.
+          let old = state.copies[object]
+          guard old.map({ $0.path == path && $0.stamp != found.stamp }) ?? true else { return nil }
           var copy = found
           copy.content = state.nextContent()
           state.copies[object] = copy
           state.fresh.insert(object)
-          state.bytes &+= copy.facts.size
+          state.bytes &+= copy.facts.size &- (old?.facts.size ?? 0)
           return copy
         }
         if let adopted {

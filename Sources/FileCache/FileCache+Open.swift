@@ -90,13 +90,13 @@ extension FileCache {
       return file
     }
     if let download, let file = open(download) { return file }
-    if let partial, let file = resume(partial, of: object) { return file }
+    if let partial, let file = resume(partial, of: object, confirmed: .epoch) { return file }
     throw error
   }
 
   /// Opens what the store has just called current; nil when it is gone.
   private func openCandidate(of question: Download) -> OpenFile? {
-    switch question.candidate {
+    switch question.state.withLock({ $0.candidate }) {
     case .copy(let copy):
       let current = state.withLock { $0.copies[question.object] }
       return open(question.object, current?.content == copy.content ? current ?? copy : copy)
@@ -105,7 +105,7 @@ extension FileCache {
       let copy = state.withLock { $0.copies[question.object] }
       guard let copy, copy.content == download.content else { return nil }
       return open(question.object, copy)
-    case .partial(let partial): return resume(partial, of: question.object)
+    case .partial(let partial): return resume(partial, of: question.object, confirmed: .now)
     case nil: return nil
     }
   }
@@ -157,7 +157,9 @@ extension FileCache {
   }
 
   /// Goes on with a large object of which parts are kept.
-  private func resume(_ partial: Partial, of object: ObjectName) -> OpenFile? {
+  private func resume(_ partial: Partial, of object: ObjectName, confirmed: Timestamp)
+    -> OpenFile?
+  {
     let last = partial.present.ranges.last?.upperBound ?? 0
     let file: PartFile?
     do throws(Errno) {
@@ -177,7 +179,8 @@ extension FileCache {
       state.partials[object] = nil
       state.bytes &-= partial.present.count
       let download = Download(
-        resuming: partial, file: file, of: object, content: state.nextContent(), cache: self)
+        resuming: partial, file: file, of: object, content: state.nextContent(),
+        confirmed: confirmed, cache: self)
       _ = download.enter()
       state.downloads[object] = download
       return download
