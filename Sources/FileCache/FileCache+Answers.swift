@@ -29,7 +29,10 @@ extension FileCache {
       return true
     }
     switch phase {
-    case .unchanged: if let candidate = download.state.withLock({ $0.candidate }) { confirm(candidate, of: object) }
+    case .unchanged:
+      if let candidate = download.state.withLock({ $0.candidate }) {
+        confirm(candidate, of: object)
+      }
     case .ended(let error):
       if error.kind == .notFound, isCurrent, store.session.isCredible { drop(object) }
     case .asking, .open, .checking, .whole, .closed: break

@@ -47,9 +47,11 @@ extension FileCache {
         question.leave()
         if let file = openCandidate(of: question) { return file }
       case .ended(let error):
+        let isReplaced = question.state.withLock { $0.isReplaced }
         question.leave()
-        // The one who asked has gone; somebody else still wants to know.
-        if error.kind == .cancelled, !call.cancellation.isCancelled {
+        // The one who asked has gone, and somebody else still wants to know; or the object was
+        // replaced before anybody saw a byte of it.
+        if isReplaced || (error.kind == .cancelled && !call.cancellation.isCancelled) {
           last = error
           continue
         }
@@ -81,13 +83,14 @@ extension FileCache {
     throws(StoreError) -> OpenFile
   {
     if error.kind == .notFound, store.session.isCredible { throw error }
-    let (copy, download, partial) = state.withLock {
-      ($0.copies[object], $0.downloads[object], $0.partials[object])
-    }
+    let (download, partial) = state.withLock { ($0.downloads[object], $0.partials[object]) }
     if let download, download.isComplete, let file = open(download) { return file }
-    if let copy, let file = open(object, copy) {
-      Log.info("\(object): served from the copy: \(error)")
-      return file
+    // Twice, since a file that is not what its row says may turn out to be a newer copy.
+    for _ in 0..<2 {
+      if let copy = state.withLock({ $0.copies[object] }), let file = open(object, copy) {
+        Log.info("\(object): served from the copy: \(error)")
+        return file
+      }
     }
     if let download, let file = open(download) { return file }
     if let partial, let file = resume(partial, of: object, confirmed: .epoch) { return file }
@@ -128,8 +131,7 @@ extension FileCache {
       let file = try directory.root.open(copy.path, O_RDONLY | O_NONBLOCK)
       let status = try file.status()
       guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == copy.stamp else {
-        Log.warning("\(object): the copy was changed behind the program's back")
-        forget(object, copy)
+        takeUpOrForget(object, copy)
         return nil
       }
       return file
@@ -140,6 +142,18 @@ extension FileCache {
       }
       return nil
     }
+  }
+
+  /// A file that is not what its row says is a newer copy whose row a crash kept back, or not one
+  /// of ours at all.
+  private func takeUpOrForget(_ object: ObjectName, _ copy: Copy) {
+    let found = CopyFinder(directory).identify(copy.path, content: 0)
+    guard let found, found.0 == object else {
+      Log.warning("\(object): the copy was changed behind the program's back")
+      forget(object, copy)
+      return
+    }
+    takeUp(found.1, of: object, for: copy)
   }
 
   private func open(_ download: Download) -> OpenFile? {
@@ -202,7 +216,9 @@ extension Download {
   var isComplete: Bool { state.withLock { $0.isWhole } }
 
   /// Whether it may serve who opens the object once the store says that it is current.
-  var canBeAskedAbout: Bool { state.withLock { !$0.isEnded && $0.facts?.tag != nil } }
+  var canBeAskedAbout: Bool {
+    state.withLock { !$0.isEnded && !$0.isDoubtful && $0.facts?.tag != nil }
+  }
 }
 
 /// An open file of a copy. It keeps its bytes when the copy is replaced or removed.

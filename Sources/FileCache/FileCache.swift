@@ -124,4 +124,10 @@ package struct CacheUsage: Sendable, Equatable {
   package let limit: Int64?
   /// Copies, whole ones.
   package let files: Int
+
+  package init(bytes: Int64, limit: Int64?, files: Int) {
+    self.bytes = bytes
+    self.limit = limit
+    self.files = files
+  }
 }

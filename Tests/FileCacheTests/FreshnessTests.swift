@@ -52,7 +52,8 @@ import Testing
 
   @Test func anOldListingConfirmsNothing() throws {
     let cache = try aged()
-    cache.confirm([info], in: "b", at: Timestamp(seconds: Timestamp.now.nanoseconds / 1_000_000_000 - 10))
+    cache.confirm(
+      [info], in: "b", at: Timestamp(seconds: Timestamp.now.nanoseconds / 1_000_000_000 - 10))
     #expect(cache.openConfirmed(name) == nil)
   }
 

@@ -184,7 +184,8 @@ import Testing
     try zero(fixture.path("storage/b/three"))
     goOffline()
     let cache = try fixture.cache()
-    #expect(eventually { !fixture.exists("storage/b/three") && !fixture.exists("storage/b/untagged") })
+    #expect(
+      eventually { !fixture.exists("storage/b/three") && !fixture.exists("storage/b/untagged") })
     #expect(eventually { served(by: cache) == ["a/one", "a/two", ".."] }, "checked by their MD5")
     #expect(throws: StoreError.self) { try cache.contents(object("untagged")) }
   }

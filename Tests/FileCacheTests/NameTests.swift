@@ -40,7 +40,8 @@ import Testing
     }
     let outside = files(below: fixture.scratch.path).filter { !$0.hasPrefix("cache/") }
     #expect(outside == ["beside.txt"])
-    let copies = files(below: fixture.path("storage")) + files(below: fixture.path("storage-hashed"))
+    let copies =
+      files(below: fixture.path("storage")) + files(below: fixture.path("storage-hashed"))
     #expect(copies.count == 2 * Self.strange.count)
   }
 

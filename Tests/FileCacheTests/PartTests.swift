@@ -119,7 +119,9 @@ import Testing
     #expect(try again.readBytes(1000, at: 1_000_000) == slice(1_000_000, 1000))
     #expect(fixture.script.requests.map(\.unlessTag) == [version.tag])
     #expect(try again.readAll() == version.bytes)
-    #expect(fixture.contents("storage/b/film") == version.bytes || eventually { cache.copy(of: name) != nil })
+    #expect(
+      fixture.contents("storage/b/film") == version.bytes
+        || eventually { cache.copy(of: name) != nil })
   }
 
   @Test func partsThatAreOpenWhenTheProgramEndsSurviveToo() throws {
@@ -154,7 +156,9 @@ import Testing
     fixture.script.play(new.answer())
     let error = #expect(throws: StoreError.self) { try file.readBytes(1000, at: 1_000_000) }
     #expect(error?.kind == .damaged)
-    #expect(try cache.open(name, Call()).readBytes(1000, at: 1_000_000) == Array(new.bytes[1_000_000..<1_001_000]))
+    #expect(
+      try cache.open(name, Call()).readBytes(1000, at: 1_000_000)
+        == Array(new.bytes[1_000_000..<1_001_000]))
   }
 
   @Test func aLargeObjectIsCheckedOnceItIsWhole() throws {
@@ -184,7 +188,8 @@ import Testing
           for _ in 0..<20 {
             let start = Int.random(in: 0..<1_990_000, using: &random)
             let count = Int.random(in: 1..<10_000, using: &random)
-            if try file.readBytes(count, at: Int64(start)) != Array(bytes[start..<(start + count)]) {
+            if try file.readBytes(count, at: Int64(start)) != Array(bytes[start..<(start + count)])
+            {
               wrong.withLock { $0 += 1 }
             }
           }

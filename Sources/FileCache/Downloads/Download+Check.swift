@@ -166,7 +166,7 @@ extension Download.State {
   /// What is worth keeping when nobody has it open: parts of a large object with a tag.
   func partial(over partSize: Int64) -> Partial? {
     guard let facts, let file, facts.tag != nil, facts.size > partSize, !isSuperseded,
-      isSizeKnown, !isSecondTry, present.count > 0
+      isSizeKnown, !isSecondTry, !isDoubtful, present.count > 0
     else { return nil }
     return Partial(
       path: file.path, facts: facts, present: present, fetched: fetched, used: .now)

@@ -83,6 +83,7 @@ extension Download {
         state.phase = .ended(
           StoreError(.damaged, "\(object) was replaced in the store while it was being read"))
         state.isSuperseded = true
+        state.isReplaced = true
         return false
       }
       let start = head.range?.lowerBound ?? 0

@@ -70,6 +70,10 @@ final class Download: Sendable {
     var isSecondTry = false
     /// No file can be written: readers ask the store themselves.
     var isDirect = false
+    /// The store has another version now, and none of these bytes were of it.
+    var isReplaced = false
+    /// The store has contradicted itself: its word for this version is not to be kept.
+    var isDoubtful = false
     /// A newer version is known, or the object was dropped: these bytes become no copy.
     var isSuperseded = false
     /// Whether the file has become a copy, or never will; for who waits for that.
