@@ -56,6 +56,11 @@ let package = Package(
       name: "ProgramTests",
       dependencies: ["Mount", "Platform", "StorageEmulator", "TestSupport", "bucketfs"]),
     .testTarget(
+      name: "EndToEndTests",
+      dependencies: [
+        "Platform", "StorageEmulator", "TestSupport", "bucketfs", "bucketfs-emulator",
+      ]),
+    .testTarget(
       name: "MountTests",
       dependencies: [
         "BucketStore", "FileCache", "FileSystem", "Mount", "Platform", "TestSupport", "bucketfs",
