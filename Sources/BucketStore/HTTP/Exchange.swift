@@ -16,7 +16,7 @@ final class Exchange {
   private let errorText = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var head = HTTPHead()
   private var body: [UInt8] = []
-  private var sent = 0
+  private var sent: Int64 = 0
   /// What we found ourselves; it counts before libcurl's code.
   private var failure: StoreError?
   /// Enough of a refusal's body is here; the rest is not read.
@@ -58,11 +58,10 @@ final class Exchange {
   }
 
   private func setMethod(_ request: HTTPRequest, _ handle: inout EasyHandle) {
-    let body = request.body ?? (["POST", "PUT", "PATCH"].contains(request.method) ? [] : nil)
-    if let body {
+    let takesBody = ["POST", "PUT", "PATCH"].contains(request.method)
+    if let size = request.payload?.count ?? (takesBody ? 0 : nil) {
       handle.set(CURLOPT_UPLOAD, 1)
-      handle.note(
-        bucketfs_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.count)))
+      handle.note(bucketfs_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(size)))
     } else if request.method == "HEAD" {
       handle.set(CURLOPT_NOBODY, 1)
     }
@@ -171,22 +170,48 @@ final class Exchange {
 
   /// Gives the next part of the request's body.
   private func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    guard transfer.noteProgress() else { return Int(CURL_READFUNC_ABORT) }
-    let body = transfer.request.body ?? []
-    let count = min(buffer.count, body.count - sent)
-    guard count > 0 else { return 0 }
-    body.withUnsafeBytes {
-      buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[sent..<sent + count]))
+    let left = (transfer.request.payload?.count ?? 0) - sent
+    let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: left)))
+    guard let count = transfer.withCaller({ read(into: part) }) else {
+      return Int(CURL_READFUNC_ABORT)
     }
-    sent += count
+    guard count == part.count else {
+      return fail(.damaged, "the bytes to send ended early", Int(CURL_READFUNC_ABORT))
+    }
     counters.withLock { $0.bytesOut += Int64(count) }
     return count
   }
 
+  /// Reads what comes next of the body, and says how far it is.
+  private func read(into part: UnsafeMutableRawBufferPointer) -> Int {
+    switch transfer.request.payload {
+    case .bytes(let bytes):
+      let start = Int(clamping: sent)
+      bytes.withUnsafeBytes {
+        part.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + part.count]))
+      }
+      sent += Int64(part.count)
+      return part.count
+    case .source(let source, let range, let progress):
+      guard !part.isEmpty else { return 0 }
+      do throws(Errno) {
+        let count = try source.read(part, at: range.lowerBound + sent)
+        sent += Int64(count)
+        progress(sent)
+        return count
+      } catch {
+        Log.warning("the bytes to send cannot be read: \(error)")
+        return -1
+      }
+    case nil: return 0
+    }
+  }
+
   private func rewind(to offset: curl_off_t) -> CInt {
-    guard let offset = Int(exactly: offset), 0...(transfer.request.body?.count ?? 0) ~= offset
-    else { return CURL_SEEKFUNC_FAIL }
-    sent = offset
+    guard 0...(transfer.request.payload?.count ?? 0) ~= Int64(offset) else {
+      return CURL_SEEKFUNC_FAIL
+    }
+    sent = Int64(offset)
     return CURL_SEEKFUNC_OK
   }
 
@@ -200,7 +225,7 @@ final class Exchange {
   /// What the transfer came to, once libcurl is done with it.
   func outcome(_ code: CURLcode) -> Transfer.Outcome {
     if let failure { return .failed(failure) }
-    guard code == CURLE_OK || isCut else {
+    guard code == CURLE_OK || isCut || isEarlyRefusal(code) else {
       let detail = errorText.baseAddress.map { String(cString: $0) } ?? ""
       return .failed(HTTPFailure.error(code, host: transfer.target.host, detail: detail))
     }
@@ -208,6 +233,14 @@ final class Exchange {
       return .failed(StoreError(.server, "\(transfer.target.host): answered without a head"))
     }
     return .answered(HTTPResponse(status: head.status, headers: head.headers, body: body))
+  }
+
+  /// Whether the server refused while the body was on its way, and then closed.
+  ///
+  /// The whole refusal is here: it says more than the connection that broke under the rest.
+  private func isEarlyRefusal(_ code: CURLcode) -> Bool {
+    code == CURLE_SEND_ERROR && head.isComplete && !head.isSuccess
+      && head.headers["content-length"].flatMap { Int($0) } == body.count
   }
 
   /// The connection that it uses now; nil when it has none.

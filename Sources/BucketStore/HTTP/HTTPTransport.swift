@@ -25,7 +25,7 @@ package struct HTTPRequest: Sendable {
   /// Absolute, percent-encoded.
   package var url: String
   package var headers: [(name: String, value: String)]
-  package var body: [UInt8]?
+  package var payload: HTTPBody?
   /// Whether the answer may come compressed; it is expanded before anyone sees it.
   ///
   /// For listings and other JSON. Leave it off for objects and for questions about them: a
@@ -39,8 +39,37 @@ package struct HTTPRequest: Sendable {
     self.method = method
     self.url = url
     self.headers = headers
-    self.body = body
+    payload = body.map { .bytes($0) }
     self.allowsCompression = allowsCompression
+  }
+}
+
+extension HTTPRequest {
+  /// The payload where it is bytes in memory.
+  package var body: [UInt8]? {
+    if case .bytes(let bytes) = payload { bytes } else { nil }
+  }
+}
+
+/// What a request carries.
+package enum HTTPBody: Sendable {
+  case bytes([UInt8])
+  /// A part of a source, read as it is sent.
+  ///
+  /// Source and progress are called on the client's own thread, and not after `perform` has
+  /// returned. A source that fails, or ends early, ends the request with `damaged`. Where a kept
+  /// connection turns out to be dead, the part is read from its start again.
+  /// - Parameters:
+  ///   - range: the bytes of the source to send; its length is announced.
+  ///   - progress: told how many bytes of the range were handed to the connection.
+  case source(any PutSource, Range<Int64>, progress: @Sendable (Int64) -> Void)
+
+  /// Bytes that it announces.
+  package var count: Int64 {
+    switch self {
+    case .bytes(let bytes): Int64(bytes.count)
+    case .source(_, let range, _): Int64(range.count)
+    }
   }
 }
 

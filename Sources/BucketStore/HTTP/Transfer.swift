@@ -3,8 +3,8 @@ import Platform
 /// One request on its way: what the thread that waits and the net thread share.
 ///
 /// The waiting thread enforces the deadline and the cancellation itself, so it returns in time even
-/// while the net thread is busy. It leaves by closing the transfer, after which no sink call begins;
-/// one that runs at that moment is waited for. Sink calls run outside the lock.
+/// while the net thread is busy. It leaves by closing the transfer, after which no call of its sink or
+/// source begins; one that runs at that moment is waited for. Such calls run outside the lock.
 final class Transfer: Sendable {
   /// How waiting ended.
   enum Outcome: Sendable {
@@ -25,8 +25,9 @@ final class Transfer: Sendable {
     var isCancelled = false
     /// The waiting thread has left.
     var isClosed = false
-    var isInSink = false
-    /// The waiting thread wants to leave as soon as the sink call has ended.
+    /// The net thread is inside the caller's sink or source.
+    var isInCaller = false
+    /// The waiting thread wants to leave as soon as the sink or source has returned.
     var wantsWakeUp = false
     var lastProgress = Instant.now
   }
@@ -49,11 +50,11 @@ final class Transfer: Sendable {
   /// Waits for the answer, for the deadline without progress, or for `cancel`.
   func wait() -> Outcome {
     while true {
-      // A sink call has no deadline: it is our own code, and `withSink` wakes us at its end.
-      let deadline = state.withLock { $0.isInSink ? nil : $0.lastProgress + timeout }
+      // A call of the sink has no deadline: it is our own code, and `withCaller` wakes us after it.
+      let deadline = state.withLock { $0.isInCaller ? nil : $0.lastProgress + timeout }
       let turn = state.wait(until: deadline) { state -> Turn? in
         let isOverdue = Instant.now.since(state.lastProgress) >= timeout
-        if state.isInSink {
+        if state.isInCaller {
           state.wantsWakeUp = state.isCancelled || isOverdue || deadline == nil
           return nil
         }
@@ -93,16 +94,23 @@ final class Transfer: Sendable {
   /// - Returns: nil when it has left, else what `body` returned.
   func withSink(_ body: (any HTTPSink) -> Bool) -> Bool? {
     guard let sink else { return nil }
+    return withCaller { body(sink) }
+  }
+
+  /// Calls what the caller has given along, outside the lock, unless the waiting thread has left.
+  ///
+  /// - Returns: nil when it has left, else what `body` returned.
+  func withCaller<Result>(_ body: () -> Result) -> Result? {
     let mayCall = state.withLock { state in
       guard !state.isClosed, !state.isCancelled else { return false }
       state.lastProgress = .now
-      state.isInSink = true
+      state.isInCaller = true
       return true
     }
     guard mayCall else { return nil }
-    let result = body(sink)
+    let result = body()
     let mustWake = state.withLock { state in
-      state.isInSink = false
+      state.isInCaller = false
       state.lastProgress = .now
       defer { state.wantsWakeUp = false }
       return state.wantsWakeUp

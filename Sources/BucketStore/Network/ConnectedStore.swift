@@ -50,8 +50,13 @@ package final class ConnectedStore: BucketStore {
   }
 
   /// Runs one call, again where that may help.
-  private func run<Result>(
+  ///
+  /// - Parameters:
+  ///   - mayRepeat: asked before each further try.
+  ///   - helps: for which failures there is one.
+  func run<Result>(
     _ call: Call, mayRepeat: () -> Bool = { true },
+    helps: (StoreError.Kind) -> Bool = RetryPolicy.helps,
     _ body: (Call, Passage) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     let end = Instant.now + call.timeout
@@ -71,7 +76,7 @@ package final class ConnectedStore: BucketStore {
         network.noteSession(store.session)
       }
       failures += 1
-      guard failures < retry.tries, RetryPolicy.helps(failure.kind), mayRepeat() else {
+      guard failures < retry.tries, helps(failure.kind), mayRepeat() else {
         throw failure
       }
       let next = Instant.now + retry.pauses.pause(afterFailures: failures)

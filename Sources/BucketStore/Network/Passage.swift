@@ -29,12 +29,12 @@ package final class Passage: Sendable {
     handler = call.cancellation.onCancel { cancellation.cancel() }
   }
 
-  /// A byte of the answer has come.
+  /// A byte has come or gone.
   package func noteByte() {
     state.withLock { $0.lastByte = .now }
   }
 
-  /// Whether a byte has come within a time.
+  /// Whether a byte has come or gone within a time.
   func isAlive(within span: Span) -> Bool {
     guard let last = state.withLock({ $0.lastByte }) else { return false }
     return Instant.now.since(last) < span
