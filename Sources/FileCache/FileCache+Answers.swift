@@ -64,7 +64,8 @@ extension FileCache {
     if let partial { forget(object, partial) }
   }
 
-  /// Takes a listing's word for copies: one of the same tag, size and time is current.
+  /// Takes a listing's word for copies: one of the same tag, size and time is current, and one of
+  /// another tag or size is not, so that the next open asks the store.
   ///
   /// The time of a listing may differ from that of a download, which tells when the bytes were
   /// stored, not when the object was entered: up to two seconds count as the same, and a time that
@@ -74,9 +75,15 @@ extension FileCache {
     state.withLock { state in
       for info in infos {
         let object = ObjectName(bucket: bucket, key: info.key)
-        guard var copy = state.copies[object], let tag = info.tag, tag == copy.facts.tag,
-          info.size == copy.facts.size
-        else { continue }
+        if let download = state.downloads[object] { download.doubt(info, at: time) }
+        guard var copy = state.copies[object] else { continue }
+        if copy.facts.isContradicted(by: info), time > copy.confirmed {
+          state.copies[object]?.confirmed = .epoch
+          continue
+        }
+        guard let tag = info.tag, tag == copy.facts.tag, info.size == copy.facts.size else {
+          continue
+        }
         if copy.isOf(info.modified) {
           guard time > copy.confirmed else { continue }
           copy.confirmed = time
@@ -98,5 +105,26 @@ extension Copy {
     guard let modified, let known = facts.modified else { return true }
     if abs(modified.since(known).nanoseconds) <= 2_000_000_000 { return true }
     return modified == confirmedListed
+  }
+}
+
+extension Download {
+  /// A listing shows another version than this one: it no longer counts as just confirmed.
+  fileprivate func doubt(_ info: ObjectInfo, at time: Timestamp) {
+    state.withLock { state in
+      guard let facts = state.facts, facts.isContradicted(by: info), time > state.confirmed else {
+        return
+      }
+      state.confirmed = .epoch
+    }
+  }
+}
+
+extension ObjectFacts {
+  /// Whether a listing's line is certainly of another version.
+  fileprivate func isContradicted(by info: ObjectInfo) -> Bool {
+    if let size = info.size, size != self.size { return true }
+    if let tag = info.tag, let known = self.tag { return tag != known }
+    return false
   }
 }

@@ -21,6 +21,10 @@ struct FileFacts: Sendable, Equatable {
     self.init(size: entry.size, tag: entry.tag, modified: entry.modified)
   }
 
+  init(_ file: OpenFile) {
+    self.init(size: file.size, tag: file.info.tag, modified: file.info.modified)
+  }
+
   /// Whether the other may be the same version: nothing that both know differs.
   ///
   /// Times do not count: a listing and a download may date the same write differently.

@@ -19,26 +19,33 @@ extension FileSystem {
     guard flags & O_ACCMODE == O_RDONLY, flags & O_TRUNC == 0 else {
       throw Failure(.readOnly, "\(object): the mount is read-only")
     }
-    if let file = parked.take(object) ?? cache.openConfirmed(object) {
+    if let file = parked.take(object) ?? confirmed(object, node) {
       return try admit(file, node, inode)
     }
     guard caller.lane == .slow else { throw .mustWait }
     confirmBurst(object, caller.call)
-    if let file = cache.openConfirmed(object) { return try admit(file, node, inode) }
+    if let file = confirmed(object, node) { return try admit(file, node, inode) }
     let file: OpenFile
     do throws(StoreError) {
-      file = try cache.open(object, caller.call)
+      file = try cache.open(object, expected: node.told?.size, caller.call)
     } catch {
       throw refusal(error, object, node)
     }
     return try admit(file, node, inode)
   }
 
+  /// A copy that was just confirmed, unless a listing has shown another version since.
+  private func confirmed(_ object: ObjectName, _ node: Node) -> OpenFile? {
+    guard let file = cache.openConfirmed(object) else { return nil }
+    if node.told?.isVersion(of: FileFacts(file)) ?? true { return file }
+    file.close()
+    return nil
+  }
+
   /// Makes a handle of a file, if its version is the one that the kernel was told of.
   private func admit(_ file: OpenFile, _ node: Node, _ inode: UInt64) throws(Failure) -> FileHandle
   {
-    let facts = FileFacts(size: file.size, tag: file.info.tag, modified: file.info.modified)
-    let opening = tree.withLock { $0.open(inode, facts, content: file.version) }
+    let opening = tree.withLock { $0.open(inode, FileFacts(file), content: file.version) }
     var keepsCache = false
     var bypassesCache = false
     switch opening {

@@ -40,6 +40,10 @@ struct ListingMemory: Sendable {
     slots[folder]?.standsInUntil = until
   }
 
+  mutating func endStandIns() {
+    for folder in slots.keys { slots[folder]?.standsInUntil = nil }
+  }
+
   mutating func set(_ listing: Listing) {
     remove(listing.folder)
     clock += 1

@@ -103,6 +103,16 @@ extension Listings {
     removeTree(.buckets)
   }
 
+  /// Believes nothing that is kept any longer, however fresh, so that the store is asked: the network is
+  /// back, or the person wants to see what is new.
+  package func distrust() {
+    state.withLock { state in
+      state.points = PointAnswers()
+      state.memory.endStandIns()
+      state.trustedSince = .now
+    }
+  }
+
   /// An open folder shows its listing: it is kept until `hide`.
   package func show(_ folder: FolderName) {
     state.withLock { $0.shown[folder, default: 0] += 1 }
@@ -123,7 +133,7 @@ extension Listings {
     }
     var total = rows.totalBytes
     if total > limit {
-      let goal = limit > Self.evictionMargin ? limit - Self.evictionMargin : limit
+      let goal = Self.goal(below: limit)
       let shown = state.withLock { Set($0.shown.keys.prefix(Self.sparedListings)) }
       while total > goal {
         let (folders, bytes) = rows.removeOldest(10, sparing: shown)
@@ -136,6 +146,11 @@ extension Listings {
     }
     let known = total
     state.withLock { $0.keptBytes = known }
+  }
+
+  /// How many bytes may stay once the bound was passed.
+  static func goal(below limit: Int64) -> Int64 {
+    limit > evictionMargin ? limit - evictionMargin : limit
   }
 
   private static let evictionMargin: Int64 = 50_000_000

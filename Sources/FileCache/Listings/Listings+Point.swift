@@ -24,8 +24,10 @@ extension Listings {
     let asked = state.withLock { $0.points.count(folder) }
     // Whoever asks for so many names wants them all.
     if let known, asked > max(16, known.count / max(store.capabilities.pageSize, 1)) {
-      let answer = try current(folder, call)
-      return (answer.listing.entry(name), answer.believed)
+      guard case .listing(let listing) = try shared(folder, pageLimit: nil, call) else {
+        throw StoreError(.server, "no listing came")
+      }
+      return (listing.entry(name), answer(listing).believed)
     }
     let before = known?.entry(name)
     let entry = try ask(segment, name, in: folder, before, call)

@@ -23,6 +23,8 @@ package final class Listings: Sendable {
     var long: Set<FolderName> = []
     /// How many open folders show a listing.
     var shown: [FolderName: Int] = [:]
+    /// What was fetched before is not believed without asking.
+    var trustedSince = Timestamp.epoch
     /// Bytes in the index, as far as is known without counting.
     var keptBytes: Int64 = 0
   }
@@ -56,14 +58,16 @@ package final class Listings: Sendable {
   /// index where memory has nothing.
   package func fresh(_ folder: FolderName) -> Answer? {
     let now = Instant.now
-    let (listing, standIn) = state.withLock { state in
-      (state.memory.listing(folder), state.memory.standIn(folder, at: now))
+    let (listing, standIn, trustedSince) = state.withLock { state in
+      (state.memory.listing(folder), state.memory.standIn(folder, at: now), state.trustedSince)
     }
     if let listing {
-      let believed = max(listing.freshness(options.maxAge), standIn)
+      let isTrusted = listing.fetchedAt >= trustedSince
+      let believed = max(isTrusted ? listing.freshness(options.maxAge) : .zero, standIn)
       return believed > .zero ? Answer(listing: listing, believed: believed) : nil
     }
     guard let facts = rows?.facts(folder), facts.bytes < Self.quickBytes,
+      facts.fetchedAt >= trustedSince,
       Listing.freshness(options.maxAge, fetchedAt: facts.fetchedAt, cost: facts.cost) > .zero,
       let listing = kept(folder)
     else { return nil }
@@ -186,7 +190,7 @@ package final class Listings: Sendable {
   private static let standInTime = Span.seconds(1)
 
   /// The outcome of a fetch that all who want it share.
-  private func shared(_ folder: FolderName, pageLimit: Int?, _ call: Call) throws(StoreError)
+  func shared(_ folder: FolderName, pageLimit: Int?, _ call: Call) throws(StoreError)
     -> ListingFetch.Outcome
   {
     while true {
