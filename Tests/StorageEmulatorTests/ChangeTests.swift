@@ -21,13 +21,17 @@ import Testing
 
   @Test func aBulkRemovalTakesExactKeysAndLeavesOutTheRest() throws {
     let stage = try Stage.withUsers([
-      Policies.Policy(bucket: "docs", prefix: "ann/", allow: [.select, .delete])
+      Policies.Policy(bucket: "docs", prefix: "ann/", allow: [.select, .delete]),
+      Policies.Policy(bucket: "docs", prefix: "shown/", allow: [.select]),
+      Policies.Policy(bucket: "docs", prefix: "blind/", allow: [.delete]),
     ])
-    try stage.emulator.put("docs", keys: ["ann/a", "ann/ab", "bob/b"], "x".bytes)
+    try stage.emulator.put(
+      "docs", keys: ["ann/a", "ann/ab", "blind/d", "bob/b", "shown/c"], "x".bytes)
     let ann = try stage.user(Stage.ann)
     let facts = try #require(stage.emulator.object("docs", "ann/a"))
     let answer = try stage.post(
-      "/object/docs", ["prefixes": ["ann/a", "bob/b", "none"]], method: "DELETE", as: ann)
+      "/object/docs", ["prefixes": ["ann/a", "bob/b", "shown/c", "blind/d", "none"]],
+      method: "DELETE", as: ann)
     #expect(answer.status == 200)
     #expect(answer.json.items?.compactMap { $0["name"]?.text } == ["ann/a"])
     let row = try #require(answer.json.items?.first)
@@ -35,7 +39,7 @@ import Testing
     #expect(row["bucket_id"] == "docs")
     #expect(row["owner"] == "")
     #expect(row["metadata"]?["size"] == 1)
-    #expect(stage.emulator.keys("docs") == ["ann/ab", "bob/b"])
+    #expect(stage.emulator.keys("docs") == ["ann/ab", "blind/d", "bob/b", "shown/c"])
     let missing = try stage.post("/object/nowhere", ["prefixes": ["a"]], method: "DELETE")
     #expect(missing.json == [])
     let empty = try stage.post("/object/docs", ["prefixes": []], method: "DELETE")

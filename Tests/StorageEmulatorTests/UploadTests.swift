@@ -182,6 +182,27 @@ import Testing
     #expect(stage.emulator.object("docs", "m")?.cacheControl == "no-cache")
   }
 
+  @Test func aBoundaryMayLieAcrossThePiecesInWhichABodyIsRead() throws {
+    let stage = try Stage()
+    let body =
+      ("--xyz\r\nContent-Disposition: form-data; name=\"\"; filename=\"f\"\r\n\r\n"
+      + "a\r\n--xy, nearly\r\n--xyz--\r\n").bytes
+    let head =
+      "PUT /object/docs/m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+      + "Authorization: Bearer \(stage.emulator.serviceKey)\r\n"
+      + "Content-Type: multipart/form-data; boundary=xyz\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for cut in 1..<body.count {
+      // A chunk is read as a piece of its own.
+      var request = head.bytes
+      for piece in [body[..<cut], body[cut...]] {
+        request += (String(piece.count, radix: 16) + "\r\n").bytes + piece + "\r\n".bytes
+      }
+      let answer = try #require(try stage.client.exchange(request + "0\r\n\r\n".bytes))
+      #expect(answer.status == 200)
+      #expect(try stage.emulator.bytes("docs", "m") == "a\r\n--xy, nearly".bytes)
+    }
+  }
+
   @Test func multipartWithoutAFileIsRefused() throws {
     let stage = try Stage()
     let answer = try stage.upload(
