@@ -106,6 +106,9 @@ extension ProgramTests {
         nobody + [Person.products + "/bucketfs", "status", person.mountpoint])
       #expect(verb.code == 5, "\(verb.error)")
       #expect(verb.error.contains("served by another user (0)"))
+      let all = try person.run(nobody + [Person.products + "/bucketfs", "status"])
+      #expect(all.code == 1)
+      #expect(all.error.contains("nothing is mounted"))
       // Even where the folders are open, the process asks who is there.
       let socket = try #require(person.socketPath)
       let program = """

@@ -64,6 +64,21 @@ extension ProgramTests {
       try person.unmount()
     }
 
+    @Test func aFolderIsToldFromAnObjectThatIsMissing() throws {
+      let person = try Person()
+      try person.mount()
+      _ = try FileManager.default.contentsOfDirectory(atPath: person.mountpoint + "/photos")
+      for verb in ["cached", "ensure", "info"] {
+        let folder = try person.bucketfs(verb, person.mountpoint + "/photos/2024")
+        #expect(folder.code == 1)
+        #expect(folder.error.contains("2024 is a folder, not an object"))
+        let missing = try person.bucketfs(verb, person.mountpoint + "/photos/2025")
+        #expect(missing.code == 1)
+        #expect(!missing.error.contains("folder, not an object"))
+      }
+      try person.unmount()
+    }
+
     @Test func severalPathsHaveAnAnswerEachAndTheWorstCode() throws {
       let person = try Person()
       try person.mount()

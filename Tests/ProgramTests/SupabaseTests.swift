@@ -146,8 +146,8 @@ extension ProgramTests {
 
     @Test func plainHTTPGoesToThisMachineAlone() throws {
       let outcome = try mount(try person(), "supabase:http://192.0.2.1")
-      #expect(outcome.code == 5)
-      #expect(outcome.error.contains("http"))
+      #expect(outcome.code == 2)
+      #expect(outcome.error.contains("plain http to 192.0.2.1 is refused"))
     }
 
     @Test func aPersonsHeaderIsSentWithEveryRequest() throws {

@@ -78,6 +78,15 @@ struct HTTPTarget {
   }
 }
 
+extension HTTPOptions {
+  /// Checks that requests may be sent to an address at all; nothing is sent.
+  ///
+  /// - Throws: `StoreError` of kind `refused`, with a sentence for people.
+  package func check(address: String) throws(StoreError) {
+    _ = try HTTPRequest("GET", address).checked(insecure: insecure)
+  }
+}
+
 extension HTTPRequest {
   /// Checks that the request can be sent, and may be sent where it is going.
   ///

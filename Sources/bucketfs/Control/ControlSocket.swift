@@ -138,7 +138,7 @@ struct ControlSocket: ~Copyable, Sendable {
 
   /// Folders that the system gives a user for the time of a session.
   private static func runtimeFolders(of user: UInt32) -> [String] {
-    var folders = ["/run/user/\(user)"]
+    var folders = ["/run/user/\(user)"] + (user == 0 ? ["/run"] : [])
     if user == geteuid(), let own = Places.environment("XDG_RUNTIME_DIR"), own.hasPrefix("/") {
       folders.insert(own, at: 0)
     }

@@ -102,6 +102,7 @@ extension Service {
 
   private func cached(_ target: Target) throws(Complaint) -> CopyReport {
     guard let copy = cache.copy(of: target.object) else {
+      try refuse(folder: target)
       throw Complaint(
         .no, "\(target.path): no copy is kept on this device",
         hint: "bucketfs ensure fetches one")
@@ -113,6 +114,7 @@ extension Service {
     do throws(StoreError) {
       return CopyReport(try cache.ensure(target.object, call), target.path)
     } catch {
+      if error.kind == .notFound { try refuse(folder: target) }
       throw Complaint(error, target.path)
     }
   }
@@ -124,6 +126,7 @@ extension Service {
       return ObjectReport(target.path, object, info, confirmed: true, cache.copy(of: object))
     } catch {
       if error.kind == .notFound, parts.store.session.isCredible {
+        try refuse(folder: target)
         throw Complaint(error, target.path)
       }
       let copy = cache.copy(of: object)
@@ -134,15 +137,21 @@ extension Service {
 
   /// What the kept listing of its folder says of an object.
   private func listed(_ target: Target) -> ObjectInfo? {
+    guard let entry = entry(target), !entry.isFolder else { return nil }
+    return ObjectInfo(
+      key: target.object.key, size: entry.size, tag: entry.tag, modified: entry.modified,
+      contentType: entry.contentType)
+  }
+
+  private func refuse(folder target: Target) throws(Complaint) {
+    guard let entry = entry(target), entry.isFolder else { return }
+    throw Complaint(.no, "\(target.path) is a folder, not an object")
+  }
+
+  private func entry(_ target: Target) -> ListingEntry? {
     let key = target.object.key
     let end = key.bytes.lastIndex(of: ByteString.slash).map { $0 + 1 } ?? 0
-    let folder = FolderName(
-      bucket: target.object.bucket, prefix: ByteString(key.bytes[..<end]))
-    guard let entry = fileSystem.listings.kept(folder)?.entry(target.name), !entry.isFolder else {
-      return nil
-    }
-    return ObjectInfo(
-      key: key, size: entry.size, tag: entry.tag, modified: entry.modified,
-      contentType: entry.contentType)
+    let folder = FolderName(bucket: target.object.bucket, prefix: ByteString(key.bytes[..<end]))
+    return fileSystem.listings.kept(folder)?.entry(target.name)
   }
 }

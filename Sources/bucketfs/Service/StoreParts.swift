@@ -67,8 +67,10 @@ struct StoreParts: Sendable {
     throws(Complaint) -> (any BucketStore, String?, HTTPClient)
   {
     let address: SupabaseAddress
+    let options = HTTPOptions(insecure: plan.settings.insecure)
     do throws(StoreError) {
       address = try SupabaseAddress(url)
+      try options.check(address: address.storage)
     } catch {
       throw Complaint(.usage, error.message)
     }
@@ -84,7 +86,7 @@ struct StoreParts: Sendable {
     }
     let client: HTTPClient
     do throws(Errno) {
-      client = try HTTPClient(HTTPOptions(insecure: plan.settings.insecure))
+      client = try HTTPClient(options)
     } catch {
       throw Complaint(.failed, "the network thread cannot be started: \(error)")
     }

@@ -1,3 +1,4 @@
+import Glibc
 import Mount
 import Platform
 
@@ -9,7 +10,8 @@ enum StatusVerb {
     if let operand = invocation.operands.first {
       chosen = [try MountedPath(operand, in: mounts).mount]
     } else {
-      chosen = mounts.ours
+      // Those of other users are not ours to ask.
+      chosen = mounts.ours.filter { geteuid() == 0 || $0.user ?? geteuid() == geteuid() }
       guard !chosen.isEmpty else { throw Complaint(.no, "nothing is mounted") }
     }
     var code = ExitCode.done
