@@ -111,6 +111,18 @@ extension MountTests {
       }
     }
 
+    @Test func aNameThatIsNoTextIsListedAndRead() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      store.put("b", ByteString([0xFF, 0x61, 0xC3] as [UInt8]), Array("read\n".utf8))
+      try Mounted.use(store, at: try Scratch()) { (mounted) throws in
+        let names = try Shell.run("ls b | od -An -tx1; cat b/*", in: mounted.path)
+        #expect(names.output == " ff 61 c3 0a\nread\n", "\(names)")
+        let one = try Shell.run(#"cat "$(printf 'b/\377a\303')""#, in: mounted.path)
+        #expect(one.output == "read\n", "\(one)")
+      }
+    }
+
     @Test func tenWalksAtOnceAllSeeEverything() throws {
       let fixture = try fixture()
       try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
