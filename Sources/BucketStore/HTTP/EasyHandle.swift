@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 import Platform
 
 /// The settings of one transfer on a libcurl easy handle (curl_easy_setopt(3)). Net thread only.
@@ -55,6 +56,17 @@ struct EasyHandle {
     set(CURLOPT_MAXAGE_CONN, options.idleSeconds)
     set(CURLOPT_BUFFERSIZE, 128 << 10)
     set(CURLOPT_USERAGENT, "bucketfs")
+    // The kernel takes megabytes at once, and a slow line needs longer than a deadline to send
+    // them: without a bound an upload would look silent while it makes its way.
+    note(
+      bucketfs_set_socket(easy) { _, socket, _ in
+        var unsent: CInt = 128 << 10
+        let size = socklen_t(MemoryLayout<CInt>.size)
+        // Where it fails, the deadline is only less fair.
+        _ = setsockopt(
+          socket, CInt(IPPROTO_TCP), CInt(BUCKETFS_TCP_NOTSENT_LOWAT), &unsent, size)
+        return CInt(CURL_SOCKOPT_OK)
+      })
   }
 
   /// Keeps connections away that were made before a moment of doubt.

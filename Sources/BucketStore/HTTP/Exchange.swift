@@ -39,9 +39,13 @@ final class Exchange {
   /// Prepares the handle.
   ///
   /// - Throws: `StoreError` when libcurl refuses a setting.
-  func prepare(_ options: HTTPOptions, doubt: Instant?) throws(StoreError) {
+  /// - Parameters:
+  ///   - doubt: connections made before are not used.
+  ///   - afresh: no kept connection is used at all.
+  func prepare(_ options: HTTPOptions, doubt: Instant?, afresh: Bool) throws(StoreError) {
     var handle = EasyHandle(easy)
     handle.setCommon(options, connectTimeout: transfer.timeout)
+    if afresh { handle.set(CURLOPT_FRESH_CONNECT, 1) }
     if let doubt { handle.distrust(connectionsBefore: doubt) }
     let request = transfer.request
     handle.set(CURLOPT_URL, request.url)
@@ -233,6 +237,18 @@ final class Exchange {
       return .failed(StoreError(.server, "\(transfer.target.host): answered without a head"))
     }
     return .answered(HTTPResponse(status: head.status, headers: head.headers, body: body))
+  }
+
+  /// Whether a kept connection turned out to be dead under the request's body.
+  ///
+  /// libcurl sees to that by itself when the request's head cannot be sent, but not later. The
+  /// server cannot have taken the request, since it never had the whole of it.
+  func diedUnsent(_ code: CURLcode) -> Bool {
+    var connections = 0
+    guard code == CURLE_SEND_ERROR, head.status == 0, failure == nil,
+      bucketfs_get_long(easy, CURLINFO_NUM_CONNECTS, &connections) == CURLE_OK
+    else { return false }
+    return connections == 0
   }
 
   /// Whether the server refused while the body was on its way, and then closed.

@@ -78,13 +78,13 @@ final class TransferLoop {
     }
   }
 
-  private func start(_ transfer: Transfer) throws(StoreError) {
+  private func start(_ transfer: Transfer, afresh: Bool = false) throws(StoreError) {
     guard let easy = spare.popLast() ?? curl_easy_init() else {
       throw StoreError(.server, "out of memory for network transfers")
     }
     let exchange = Exchange(transfer, on: easy, counters: counters)
     do throws(StoreError) {
-      try exchange.prepare(options, doubt: doubt)
+      try exchange.prepare(options, doubt: doubt, afresh: afresh)
       let code = curl_multi_add_handle(multi, easy)
       guard code == CURLM_OK else {
         throw StoreError(.server, String(cString: curl_multi_strerror(code)))
@@ -105,12 +105,28 @@ final class TransferLoop {
       guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
         let exchange = running[easy]
       else { continue }
-      let outcome = exchange.outcome(message.pointee.data.result)
-      remove(exchange)
-      exchange.transfer.finish(outcome)
+      let code = message.pointee.data.result
+      if exchange.diedUnsent(code) {
+        sendAgain(exchange)
+      } else {
+        let outcome = exchange.outcome(code)
+        remove(exchange)
+        exchange.transfer.finish(outcome)
+      }
       hasFinished = true
     }
     return hasFinished
+  }
+
+  /// Sends a request once more, over a connection of its own, in the slot that it has.
+  private func sendAgain(_ exchange: Exchange) {
+    detach(exchange)
+    do throws(StoreError) {
+      try start(exchange.transfer, afresh: true)
+    } catch {
+      queue.finished(exchange.transfer)
+      exchange.transfer.finish(.failed(error))
+    }
   }
 
   /// Ends a transfer whose caller has left.
@@ -144,9 +160,13 @@ final class TransferLoop {
   }
 
   private func remove(_ exchange: Exchange) {
+    detach(exchange)
+    queue.finished(exchange.transfer)
+  }
+
+  private func detach(_ exchange: Exchange) {
     curl_multi_remove_handle(multi, exchange.easy)
     running[exchange.easy] = nil
-    queue.finished(exchange.transfer)
     retire(exchange.easy)
   }
 
