@@ -50,13 +50,20 @@ final class CacheDirectory: Sendable {
     do throws(Errno) {
       for name in try root.names(in: Self.temporary) {
         let path = Self.temporary + "/" + name
-        if kept.contains(path) { continue }
-        let modified = try root.open(path, O_RDONLY | O_NONBLOCK).status().st_mtim
-        let time = Timestamp(seconds: Int64(modified.tv_sec), nanoseconds: Int64(modified.tv_nsec))
-        if Timestamp.now.since(time) > age { try root.remove(path) }
+        if !kept.contains(path) { removeLeftover(path, olderThan: age) }
       }
     } catch {
-      Log.warning("cannot clean up \(self.path)/tmp: \(error)")
+      Log.warning("cannot look through \(self.path)/tmp: \(error)")
+    }
+  }
+
+  private func removeLeftover(_ path: ByteString, olderThan age: Span) {
+    do throws(Errno) {
+      let modified = try root.open(path, O_RDONLY | O_NONBLOCK).status().st_mtim
+      let time = Timestamp(seconds: Int64(modified.tv_sec), nanoseconds: Int64(modified.tv_nsec))
+      if Timestamp.now.since(time) > age { try root.remove(path) }
+    } catch {
+      Log.warning("cannot clean up \(self.path)/\(path): \(error)")
     }
   }
 

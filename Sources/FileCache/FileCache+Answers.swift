@@ -29,7 +29,10 @@ extension FileCache {
       return true
     }
     switch phase {
-    case .unchanged: if let candidate = download.candidate { confirm(candidate, of: object) }
+    case .unchanged:
+      if let candidate = download.state.withLock({ $0.candidate }) {
+        confirm(candidate, of: object)
+      }
     case .ended(let error):
       if error.kind == .notFound, isCurrent, store.session.isCredible { drop(object) }
     case .asking, .open, .checking, .whole, .closed: break
@@ -103,7 +106,7 @@ extension Copy {
   /// Whether a listing's time is the one of this version.
   fileprivate func isOf(_ modified: Timestamp?) -> Bool {
     guard let modified, let known = facts.modified else { return true }
-    if abs(modified.since(known).nanoseconds) <= 2_000_000_000 { return true }
+    if modified.since(known).nanoseconds.magnitude <= 2_000_000_000 { return true }
     return modified == confirmedListed
   }
 }

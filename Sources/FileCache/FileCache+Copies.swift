@@ -16,12 +16,16 @@ extension FileCache {
   ///
   /// - Returns: nil when there is none, or its file is not what it was.
   package func copy(of object: ObjectName) -> CopyInfo? {
-    guard let copy = state.withLock({ $0.copies[object] }), openFile(object, copy) != nil else {
-      return nil
+    // Twice, since a file that is not what its row says may turn out to be a newer copy.
+    for _ in 0..<2 {
+      guard let copy = state.withLock({ $0.copies[object] }) else { return nil }
+      if openFile(object, copy) != nil {
+        return CopyInfo(
+          path: ByteString(directory.path + "/") + copy.path, info: copy.facts.info(of: object),
+          fetched: copy.fetched, confirmed: copy.confirmed, isPinned: copy.isPinned)
+      }
     }
-    return CopyInfo(
-      path: ByteString(directory.path + "/") + copy.path, info: copy.facts.info(of: object),
-      fetched: copy.fetched, confirmed: copy.confirmed, isPinned: copy.isPinned)
+    return nil
   }
 
   /// The copy of an object, downloaded first when there is none.
@@ -30,6 +34,10 @@ extension FileCache {
   package func ensure(_ object: ObjectName, _ call: Call) throws(StoreError) -> CopyInfo {
     for _ in 0..<3 {
       if let info = copy(of: object) { return info }
+      if let download = state.withLock({ $0.downloads[object] }), download.isComplete {
+        try download.waitUntilSettled(call)
+        continue
+      }
       let file = try open(object, call)
       defer { file.close() }
       try file.waitUntilKept(call)

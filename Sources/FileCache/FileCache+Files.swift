@@ -117,6 +117,27 @@ extension FileCache {
     return isCurrent
   }
 
+  /// Puts a copy that was found by its file into the index.
+  ///
+  /// - Parameter old: the copy whose place it takes; it must still be the one in the index.
+  func takeUp(_ found: Copy, of object: ObjectName, for old: Copy?) {
+    let copy = state.withLock { state -> Copy? in
+      guard state.copies[object]?.content == old?.content else { return nil }
+      var copy = found
+      copy.content = state.nextContent()
+      state.copies[object] = copy
+      state.fresh.insert(object)
+      state.bytes &+= copy.facts.size &- (old?.facts.size ?? 0)
+      return copy
+    }
+    guard let copy else { return }
+    database.enqueue { (connection) throws(DatabaseError) in
+      try CopyRows.save(copy, of: object, in: &connection)
+    } done: { [self] error in
+      if let error { report(error) }
+    }
+  }
+
   /// Forgets what is kept of a large object.
   func forget(_ object: ObjectName, _ partial: Partial) {
     let isCurrent = state.withLock { state -> Bool in
@@ -149,7 +170,9 @@ extension FileCache {
   }
 
   /// Removes a file, and the folders above it that it leaves empty.
-  private func remove(_ path: ByteString) {
+  ///
+  /// On the database's writing thread alone.
+  func remove(_ path: ByteString) {
     do throws(Errno) {
       try directory.root.remove(path)
     } catch {

@@ -124,27 +124,20 @@ extension FileCache {
     let finder = CopyFinder(directory)
     for path in finder.files() {
       if isStopped() { return }
-      database.enqueue { [self] (connection) throws(DatabaseError) in
+      database.enqueue { [self] (_) throws(DatabaseError) in
         guard let (object, found) = finder.identify(path, content: 0) else {
           let isKnown = state.withLock { state in
             state.copies.values.contains { $0.path == path }
           }
-          if !isKnown { finder.remove(path) }
+          if !isKnown { remove(path) }
           return
         }
-        let adopted = state.withLock { state -> Copy? in
-          guard state.copies[object] == nil else { return nil }
-          var copy = found
-          copy.content = state.nextContent()
-          state.copies[object] = copy
-          state.fresh.insert(object)
-          state.bytes &+= copy.facts.size
-          return copy
-        }
-        if let adopted {
-          try CopyRows.save(adopted, of: object, in: &connection)
-        } else if state.withLock({ $0.copies[object]?.path }) != path {
-          finder.remove(path)
+        let old = state.withLock { $0.copies[object] }
+        // A row that is older than the file at its place: the crash came between the two.
+        if old.map({ $0.path == path && $0.stamp != found.stamp }) ?? true {
+          takeUp(found, of: object, for: old)
+        } else if old?.path != path {
+          remove(path)
         }
       } done: { [self] error in
         if let error { report(error) }

@@ -47,9 +47,11 @@ extension FileCache {
         question.leave()
         if let file = openCandidate(of: question) { return file }
       case .ended(let error):
+        let isReplaced = question.state.withLock { $0.isReplaced }
         question.leave()
-        // The one who asked has gone; somebody else still wants to know.
-        if error.kind == .cancelled, !call.cancellation.isCancelled {
+        // The one who asked has gone, and somebody else still wants to know; or the object was
+        // replaced before anybody saw a byte of it.
+        if isReplaced || (error.kind == .cancelled && !call.cancellation.isCancelled) {
           last = error
           continue
         }
@@ -81,22 +83,23 @@ extension FileCache {
     throws(StoreError) -> OpenFile
   {
     if error.kind == .notFound, store.session.isCredible { throw error }
-    let (copy, download, partial) = state.withLock {
-      ($0.copies[object], $0.downloads[object], $0.partials[object])
-    }
+    let (download, partial) = state.withLock { ($0.downloads[object], $0.partials[object]) }
     if let download, download.isComplete, let file = open(download) { return file }
-    if let copy, let file = open(object, copy) {
-      Log.info("\(object): served from the copy: \(error)")
-      return file
+    // Twice, since a file that is not what its row says may turn out to be a newer copy.
+    for _ in 0..<2 {
+      if let copy = state.withLock({ $0.copies[object] }), let file = open(object, copy) {
+        Log.info("\(object): served from the copy: \(error)")
+        return file
+      }
     }
     if let download, let file = open(download) { return file }
-    if let partial, let file = resume(partial, of: object) { return file }
+    if let partial, let file = resume(partial, of: object, confirmed: .epoch) { return file }
     throw error
   }
 
   /// Opens what the store has just called current; nil when it is gone.
   private func openCandidate(of question: Download) -> OpenFile? {
-    switch question.candidate {
+    switch question.state.withLock({ $0.candidate }) {
     case .copy(let copy):
       let current = state.withLock { $0.copies[question.object] }
       return open(question.object, current?.content == copy.content ? current ?? copy : copy)
@@ -105,7 +108,7 @@ extension FileCache {
       let copy = state.withLock { $0.copies[question.object] }
       guard let copy, copy.content == download.content else { return nil }
       return open(question.object, copy)
-    case .partial(let partial): return resume(partial, of: question.object)
+    case .partial(let partial): return resume(partial, of: question.object, confirmed: .now)
     case nil: return nil
     }
   }
@@ -128,8 +131,7 @@ extension FileCache {
       let file = try directory.root.open(copy.path, O_RDONLY | O_NONBLOCK)
       let status = try file.status()
       guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == copy.stamp else {
-        Log.warning("\(object): the copy was changed behind the program's back")
-        forget(object, copy)
+        takeUpOrForget(object, copy)
         return nil
       }
       return file
@@ -140,6 +142,18 @@ extension FileCache {
       }
       return nil
     }
+  }
+
+  /// A file that is not what its row says is a newer copy whose row a crash kept back, or not one
+  /// of ours at all.
+  private func takeUpOrForget(_ object: ObjectName, _ copy: Copy) {
+    let found = CopyFinder(directory).identify(copy.path, content: 0)
+    guard let found, found.0 == object else {
+      Log.warning("\(object): the copy was changed behind the program's back")
+      forget(object, copy)
+      return
+    }
+    takeUp(found.1, of: object, for: copy)
   }
 
   private func open(_ download: Download) -> OpenFile? {
@@ -157,7 +171,9 @@ extension FileCache {
   }
 
   /// Goes on with a large object of which parts are kept.
-  private func resume(_ partial: Partial, of object: ObjectName) -> OpenFile? {
+  private func resume(_ partial: Partial, of object: ObjectName, confirmed: Timestamp)
+    -> OpenFile?
+  {
     let last = partial.present.ranges.last?.upperBound ?? 0
     let file: PartFile?
     do throws(Errno) {
@@ -177,7 +193,8 @@ extension FileCache {
       state.partials[object] = nil
       state.bytes &-= partial.present.count
       let download = Download(
-        resuming: partial, file: file, of: object, content: state.nextContent(), cache: self)
+        resuming: partial, file: file, of: object, content: state.nextContent(),
+        confirmed: confirmed, cache: self)
       _ = download.enter()
       state.downloads[object] = download
       return download
@@ -199,7 +216,9 @@ extension Download {
   var isComplete: Bool { state.withLock { $0.isWhole } }
 
   /// Whether it may serve who opens the object once the store says that it is current.
-  var canBeAskedAbout: Bool { state.withLock { !$0.isEnded && $0.facts?.tag != nil } }
+  var canBeAskedAbout: Bool {
+    state.withLock { !$0.isEnded && !$0.isDoubtful && $0.facts?.tag != nil }
+  }
 }
 
 /// An open file of a copy. It keeps its bytes when the copy is replaced or removed.

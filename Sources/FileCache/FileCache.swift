@@ -68,6 +68,8 @@ package final class FileCache: Sendable {
     } catch {
       throw .system(path: directory.path, doing: "start a thread for", error)
     }
+    var options = options
+    options.partSize = min(max(options.partSize, 1), 1 << 40)
     self.options = options
     self.store = store
     self.directory = directory
@@ -84,11 +86,12 @@ package final class FileCache: Sendable {
 
   /// Ends downloads, writes what is not written, and lets another program have the cache.
   ///
-  /// Files that are open may still be read where their bytes are there.
+  /// Whoever waits for bytes is told that they do not come.
   package func close() {
     let downloads = state.withLock { Array($0.downloads.values) + Array($0.questions.values) }
     for download in downloads { download.stop() }
     pool.close(until: .now + .seconds(10))
+    for download in state.withLock({ Array($0.downloads.values) }) { download.end() }
     keeper.stop()
     keepHouse(isLast: true)
     database.close()
@@ -121,4 +124,10 @@ package struct CacheUsage: Sendable, Equatable {
   package let limit: Int64?
   /// Copies, whole ones.
   package let files: Int
+
+  package init(bytes: Int64, limit: Int64?, files: Int) {
+    self.bytes = bytes
+    self.limit = limit
+    self.files = files
+  }
 }

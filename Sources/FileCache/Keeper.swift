@@ -10,12 +10,16 @@ final class Keeper: Sendable {
 
   private let state = Locked(State())
   private static let pause = Span.seconds(5)
+  private static let shortPause = Span.milliseconds(200)
 
   /// Starts the thread; it keeps the cache alive until `stop`.
   func start(_ cache: FileCache, needsSweep: Bool) throws(Errno) {
     let thread = try Thread(name: "keeper") { [self] in
       if needsSweep { cache.sweep { self.state.withLock { $0.isStopping } } }
-      while next() { cache.keepHouse() }
+      while next() {
+        cache.keepHouse()
+        rest()
+      }
     }
     state.withLock { $0.thread = thread }
   }
@@ -34,6 +38,11 @@ final class Keeper: Sendable {
     }
     state.wakeAll()
     thread?.join()
+  }
+
+  /// Lets what pokes it gather, so that a burst of downloads is one round.
+  private func rest() {
+    _ = state.wait(until: .now + Self.shortPause) { $0.isStopping ? true : nil }
   }
 
   private func next() -> Bool {

@@ -141,16 +141,14 @@ package final class OpenFile: Sendable {
   /// How far ahead a reader is served: as many bytes as it has read in order.
   private func pace(_ range: Range<Int64>) -> Int64 {
     let most = 8 * cache.options.partSize
+    let unit = cache.partUnit
     return state.withLock { state -> Int64 in
       // The kernel's own read-ahead may turn neighbouring requests round.
-      let isInOrder = abs(range.lowerBound - state.next) <= 1 << 20
-      if isInOrder {
-        state.run += max(0, range.upperBound - state.next)
-      } else {
-        state.run = 0
-      }
+      let isInOrder = abs(range.lowerBound - state.next) <= unit / 2
+      let count = range.upperBound - range.lowerBound
+      state.run = isInOrder ? state.run &+ count : count
       state.next = isInOrder ? max(state.next, range.upperBound) : range.upperBound
-      return min(most, max(cache.partUnit, state.run))
+      return min(most, max(unit, state.run))
     }
   }
 

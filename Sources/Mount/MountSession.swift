@@ -72,8 +72,8 @@ package final class MountSession: Sendable {
     do throws(Errno) {
       try workers.start(options.fastWorkers, session) {
         server.slowLane.answerInterrupted()
-      } onEnd: {
-        pthread_kill(me, SessionSignals.wake)
+      } onEnd: { [self] in
+        wake()
       }
       try notifier.start(session)
     } catch {
@@ -91,9 +91,14 @@ package final class MountSession: Sendable {
 
   /// Ends the mount from another thread; `run` returns soon after.
   package func stop() {
+    state.withLock { $0.mustStop = true }
+    wake()
+  }
+
+  /// Lets the thread in `run` look again.
+  private func wake() {
+    // Under the lock: `run` cannot return, and its thread not end, in between.
     state.withLock { state in
-      state.mustStop = true
-      // Under the lock: `run` cannot return, and its thread not end, in between.
       if case .running(let thread) = state.phase { pthread_kill(thread, SessionSignals.wake) }
     }
   }

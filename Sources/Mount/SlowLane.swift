@@ -79,8 +79,8 @@ final class SlowLane: Sendable {
     request.onInterrupt(id) { request, number in Server.interrupted(request, number) }
     let waiting = WaitingRequest(id, request, caller, operation, server)
     let growing = state.withLock { state -> Bool in
-      if state.isClosed || cancellation.isCancelled {
-        state.waiting[id] = nil
+      // Interrupted, or closed, since it was registered.
+      guard state.waiting[id] != nil, !state.isClosed else {
         state.interrupted.append(waiting)
         return false
       }

@@ -4,14 +4,17 @@ import Foundation
 import Platform
 import TestSupport
 
-/// A cache over a store in memory, in a folder of its own.
+/// A cache in a folder of its own, over a store in memory or a scripted one.
 final class CacheFixture {
   let scratch: Scratch
   let store = MemoryStore()
+  let script = ScriptedStore()
   var options: CacheOptions
+  private let isScripted: Bool
   private var opened: FileCache?
 
-  init(_ change: (inout CacheOptions) -> Void = { _ in }) throws {
+  init(scripted: Bool = false, _ change: (inout CacheOptions) -> Void = { _ in }) throws {
+    isScripted = scripted
     scratch = try Scratch()
     options = CacheOptions(
       directory: scratch.path("cache"), mountPoint: "/mnt/here", identity: "somebody")
@@ -27,7 +30,7 @@ final class CacheFixture {
   /// The cache, opened at its first use.
   func cache() throws -> FileCache {
     if let opened { return opened }
-    let cache = try FileCache(options: options, store: store)
+    let cache = try FileCache(options: options, store: isScripted ? script : store)
     opened = cache
     return cache
   }
@@ -55,6 +58,16 @@ final class CacheFixture {
   func contents(_ name: String) -> [UInt8]? {
     FileManager.default.contents(atPath: path(name)).map { Array($0) }
   }
+}
+
+/// Every file below a folder, by relative path.
+func files(below path: String) -> [String] {
+  (FileManager.default.enumerator(atPath: path)?.allObjects ?? []).compactMap { $0 as? String }
+    .filter { name in
+      var isFolder: ObjCBool = false
+      return FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isFolder)
+        && !isFolder.boolValue
+    }.sorted()
 }
 
 func object(_ key: ByteString) -> ObjectName { ObjectName(bucket: "b", key: key) }
@@ -96,4 +109,14 @@ func eventually(_ condition: () -> Bool) -> Bool {
     usleep(10_000)
   }
   return condition()
+}
+
+// An expectation that fails shows the values in it by reflection, which cannot look into
+// noncopyable ones.
+extension OpenFile: CustomReflectable {
+  package var customMirror: Mirror { Mirror(self, children: ["version": version]) }
+}
+
+extension FileCache: CustomReflectable {
+  package var customMirror: Mirror { Mirror(self, children: ["directory": options.directory]) }
 }

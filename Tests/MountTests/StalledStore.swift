@@ -4,16 +4,24 @@ import Platform
 
 /// A store whose objects with keys below `slow/` are not answered until it is released.
 ///
-/// A call on them ends as the contract says: answered, cancelled, or timed out. A stubborn store
-/// does not list that folder either, and does not let itself be cancelled.
+/// A call on them ends as the contract says: answered, cancelled, or timed out.
 final class StalledStore: BucketStore {
   private let inner: any BucketStore
   private let state = Locked((released: false, waiting: 0, time: Span?.none))
 
-  private let isStubborn: Bool
+  /// Where it stalls.
+  enum Mode: Sendable {
+    case beforeTheAnswer
+    /// What it sends first is the head, so an open succeeds and its reads wait.
+    case afterTheHead
+    /// Does not list that folder either, and does not let itself be cancelled.
+    case stubbornly
+  }
 
-  init(_ inner: any BucketStore, isStubborn: Bool = false) {
-    self.isStubborn = isStubborn
+  private let mode: Mode
+
+  init(_ inner: any BucketStore, _ mode: Mode = .beforeTheAnswer) {
+    self.mode = mode
     self.inner = inner
   }
 
@@ -44,7 +52,9 @@ final class StalledStore: BucketStore {
   }
 
   func list(_ request: ListRequest, _ call: Call) throws(StoreError) -> ListPage {
-    if isStubborn { try stall(ObjectName(bucket: request.bucket, key: request.prefix), call) }
+    if mode == .stubbornly {
+      try stall(ObjectName(bucket: request.bucket, key: request.prefix), call)
+    }
     return try inner.list(request, call)
   }
 
@@ -56,8 +66,19 @@ final class StalledStore: BucketStore {
   func get(_ request: GetRequest, into sink: any GetSink, _ call: Call) throws(StoreError)
     -> GetOutcome
   {
-    try stall(request.object, call)
-    return try inner.get(request, into: sink, call)
+    guard mode == .afterTheHead else {
+      try stall(request.object, call)
+      return try inner.get(request, into: sink, call)
+    }
+    let stalling = StallingSink(sink) { [self] in
+      do throws(StoreError) {
+        try stall(request.object, call)
+        return true
+      } catch {
+        return false
+      }
+    }
+    return try inner.get(request, into: stalling, call)
   }
 
   private func stall(_ object: ObjectName, _ call: Call) throws(StoreError) {
@@ -77,7 +98,7 @@ final class StalledStore: BucketStore {
     }
     let deadline = Instant.now + call.timeout
     while !state.withLock({ $0.released }) {
-      if isStubborn {
+      if mode == .stubbornly {
         usleep(10_000)
         continue
       }
@@ -87,6 +108,21 @@ final class StalledStore: BucketStore {
       if Instant.now > deadline { throw StoreError(.timeout, "no answer") }
     }
   }
+}
+
+/// Hands the head on at once, and the bytes when it may.
+private final class StallingSink: GetSink {
+  private let inner: any GetSink
+  private let mayGoOn: @Sendable () -> Bool
+
+  init(_ inner: any GetSink, _ mayGoOn: @escaping @Sendable () -> Bool) {
+    self.inner = inner
+    self.mayGoOn = mayGoOn
+  }
+
+  func begin(_ head: ObjectHead) -> Bool { inner.begin(head) }
+
+  func receive(_ bytes: UnsafeRawBufferPointer) -> Bool { mayGoOn() && inner.receive(bytes) }
 }
 
 extension StalledStore: CustomReflectable {

@@ -65,16 +65,13 @@ package enum KeyEncoding: String, Sendable, CaseIterable {
   /// Whether the store takes this byte in a key.
   ///
   /// The server's rule for keys: `^[A-Za-z0-9_/!.*'() &$=@;:+,?-]*$`.
-  package static func isTaken(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: signs.contains(byte)
-    }
-  }
+  package static func isTaken(_ byte: UInt8) -> Bool { taken[Int(byte)] }
 
-  private static let signs = Set("_/!.*'() &$=@;:+,?-".utf8)
+  private static let taken: [Bool] = {
+    let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    let bytes = Set((letters + "_/!.*'() &$=@;:+,?-").utf8)
+    return (0...UInt8.max).map { bytes.contains($0) }
+  }()
   private static let mark = UInt8(ascii: "=")
   private static let doubled = Array("3D".utf8)
   private static let digits = Array("0123456789ABCDEF".utf8)

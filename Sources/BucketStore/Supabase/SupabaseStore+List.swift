@@ -19,6 +19,10 @@ extension SupabaseStore {
       if request.cursor != nil {
         throw StoreError(.server, "the server's listing call was there and is gone")
       }
+      // Said of the bucket, not of the call: a missing one looks empty.
+      guard try bucketExists(request.bucket, call) else {
+        return ListPage(objects: [], folders: [], next: nil)
+      }
       features.withLock { $0.listing = false }
       return try oldList(request, call)
     }

@@ -22,7 +22,7 @@ struct CopyFinder {
   /// Removes every copy, and everything in `tmp`.
   func removeAll() {
     for folder in [CacheDirectory.storage, CacheDirectory.hashed, CacheDirectory.temporary] {
-      walk(folder, remove)
+      walk(folder, isEmptying: true, remove)
     }
   }
 
@@ -68,15 +68,20 @@ struct CopyFinder {
     }
   }
 
-  /// Calls `body` with each file below a folder, and removes folders that are left empty.
-  private func walk(_ folder: ByteString, _ body: (ByteString) -> Void) {
+  /// Calls `body` with each file below a folder.
+  ///
+  /// - Parameter isEmptying: removes folders that are left empty; only while nobody else is at
+  ///   work here, since a copy may be on its way into one.
+  private func walk(
+    _ folder: ByteString, isEmptying: Bool = false, _ body: (ByteString) -> Void
+  ) {
     do throws(Errno) {
       for name in try directory.root.names(in: folder) {
         let path = folder + "/" + name
         if isFolder(path) {
-          walk(path, body)
-          // Not empty is the usual case, and no fault.
-          do throws(Errno) { try directory.root.removeFolder(path) } catch {}
+          walk(path, isEmptying: isEmptying, body)
+          // Not empty is no fault.
+          if isEmptying { do throws(Errno) { try directory.root.removeFolder(path) } catch {} }
         } else {
           body(path)
         }

@@ -42,6 +42,23 @@ extension Download {
     }
   }
 
+  /// Lets go of it whoever has it open, since the cache is being closed.
+  func end() {
+    let partSize = cache.options.partSize
+    let (partial, file) = state.withLock { state -> (Partial?, PartFile?) in
+      switch state.phase {
+      case .open, .ended:
+        let partial = state.partial(over: partSize)
+        state.phase = .ended(StoreError(.cancelled, "\(object): the cache was closed"))
+        state.isSettled = true
+        return (partial, state.file)
+      case .asking, .unchanged, .checking, .whole, .closed: return (nil, nil)
+      }
+    }
+    state.wakeAll()
+    if let file { cache.retire(self, keeping: partial, of: file) }
+  }
+
   /// Compares all bytes with the checksum that the tag is, if it is one.
   private func check(_ file: PartFile, _ facts: ObjectFacts) {
     guard let expected = Checksum.md5(of: facts.tag) else {
@@ -149,7 +166,7 @@ extension Download.State {
   /// What is worth keeping when nobody has it open: parts of a large object with a tag.
   func partial(over partSize: Int64) -> Partial? {
     guard let facts, let file, facts.tag != nil, facts.size > partSize, !isSuperseded,
-      isSizeKnown, !isSecondTry, present.count > 0
+      isSizeKnown, !isSecondTry, !isDoubtful, present.count > 0
     else { return nil }
     return Partial(
       path: file.path, facts: facts, present: present, fetched: fetched, used: .now)

@@ -20,15 +20,19 @@ extension Download {
   /// end, so that it becomes a copy.
   func leave() {
     let partSize = cache.options.partSize
-    let unwanted = state.withLock { state -> [Cancellation] in
+    let (unwanted, isLast) = state.withLock { state -> ([Cancellation], Bool) in
       state.readers -= 1
-      guard state.readers == 0 else { return [] }
+      guard state.readers == 0 else { return ([], false) }
       let isAsking = if case .asking = state.phase { true } else { false }
-      guard isAsking || state.isSuperseded || state.size > partSize else { return [] }
-      return state.transfers.values.map(\.call.cancellation)
+      guard isAsking || state.isSuperseded || state.size > partSize else {
+        return ([], state.transfers.isEmpty)
+      }
+      return (state.transfers.values.map(\.call.cancellation), state.transfers.isEmpty)
     }
     for cancellation in unwanted { cancellation.cancel() }
-    _ = cache.pool.run { self.settle() }
+    // A transfer that is still at work settles it when it ends. When the cache is being closed,
+    // that settles it.
+    if isLast { _ = cache.pool.run { self.settle() } }
   }
 
   /// A newer version is known: these bytes become no copy. Readers go on as far as they can.
@@ -43,10 +47,7 @@ extension Download {
 
   /// Ends all transfers: the cache is being closed.
   func stop() {
-    let transfers = state.withLock { state -> [Cancellation] in
-      state.isSuperseded = state.isSuperseded || state.size <= cache.options.partSize
-      return state.transfers.values.map(\.call.cancellation)
-    }
+    let transfers = state.withLock { $0.transfers.values.map(\.call.cancellation) }
     for cancellation in transfers { cancellation.cancel() }
     state.wakeAll()
   }

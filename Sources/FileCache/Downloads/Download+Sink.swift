@@ -16,7 +16,7 @@ extension Download {
   private func adopt(_ id: Int, _ head: ObjectHead) -> Bool {
     let size = head.size
     let start = head.range?.lowerBound ?? 0
-    if let tag = asked, head.tag == tag, candidateSize == size {
+    if let kept = keptFacts, kept.size == size, kept.isSame(as: head) {
       // The store did not take the condition, but what it has is what is kept.
       state.withLock { state in
         state.transfers[id]?.isStopped = true
@@ -36,11 +36,12 @@ extension Download {
     let isAccepted = state.withLock { state -> Bool in
       guard case .asking = state.phase, var transfer = state.transfers[id], !transfer.isStopped
       else { return false }
-      guard start == transfer.start else {
+      guard head.isPlausible, start == transfer.start else {
         transfer.fault = StoreError(.damaged, "\(object): the store sent another range than asked")
         state.transfers[id] = transfer
         return false
       }
+      state.candidate = nil
       state.facts = ObjectFacts(
         size: size ?? 0, tag: head.tag, modified: head.modified, contentType: head.contentType)
       state.isSizeKnown = size != nil
@@ -67,7 +68,7 @@ extension Download {
     cache.answered(self)
     state.wakeAll()
     return !state.withLock { state in
-      if state.isDirect, state.isSizeKnown { state.transfers[id]?.isStopped = true }
+      if state.isDirect { state.cutDirect(id, object) }
       return state.isDirect
     }
   }
@@ -82,11 +83,12 @@ extension Download {
         state.phase = .ended(
           StoreError(.damaged, "\(object) was replaced in the store while it was being read"))
         state.isSuperseded = true
+        state.isReplaced = true
         return false
       }
       let start = head.range?.lowerBound ?? 0
       let end = head.range?.upperBound ?? facts.size
-      guard start <= transfer.next, end > transfer.next else {
+      guard head.isPlausible, start <= transfer.next, end > transfer.next else {
         transfer.fault = StoreError(.damaged, "\(object): the store sent another range than asked")
         state.transfers[id] = transfer
         return false
@@ -121,7 +123,10 @@ extension Download {
       try file.file.write(bytes, at: position)
     } catch {
       Log.warning("no copy of \(object) is kept: cannot write a temporary file: \(error)")
-      state.withLock { $0.isDirect = true }
+      state.withLock { state in
+        state.isDirect = true
+        state.cutDirect(id, object)
+      }
       state.wakeAll()
       return false
     }
@@ -142,22 +147,36 @@ extension Download {
     return goesOn
   }
 
-  /// The tag that the store was asked about.
-  var asked: String? {
-    switch candidate {
-    case .copy(let copy): copy.facts.tag
-    case .partial(let partial): partial.facts.tag
-    case .download(let download): download.state.withLock { $0.facts?.tag }
+  /// The facts of what is kept, which the store is asked about.
+  private var keptFacts: ObjectFacts? {
+    switch state.withLock({ $0.candidate }) {
+    case .copy(let copy): copy.facts
+    case .partial(let partial): partial.facts
+    case .download(let download): download.state.withLock { $0.facts }
     case nil: nil
     }
   }
 
-  private var candidateSize: Int64? {
-    switch candidate {
-    case .copy(let copy): copy.facts.size
-    case .partial(let partial): partial.facts.size
-    case .download(let download): download.state.withLock { $0.facts?.size }
-    case nil: nil
+  /// The tag that the store was asked about.
+  var asked: String? { keptFacts?.tag }
+}
+
+extension Download.State {
+  /// Ends a transfer whose bytes cannot be written; without the size no reader can ask by range.
+  fileprivate mutating func cutDirect(_ id: Int, _ object: ObjectName) {
+    transfers[id]?.isStopped = true
+    if !isSizeKnown {
+      transfers[id]?.fault = StoreError(.noRoom, "\(object): no room for its bytes on this device")
     }
+  }
+}
+
+extension ObjectHead {
+  /// Whether its numbers fit together, and are such that sums of them cannot overflow.
+  fileprivate var isPlausible: Bool {
+    let end = range?.upperBound ?? 0
+    let most: Int64 = 1 << 60
+    return (size ?? 0) >= 0 && (size ?? 0) <= most && (range?.lowerBound ?? 0) >= 0
+      && end <= (size ?? most)
   }
 }

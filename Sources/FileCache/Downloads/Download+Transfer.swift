@@ -162,6 +162,7 @@ extension Download {
       state.transfers[id] = nil
       state.failures += 1
       state.lastFailure = error
+      if error.kind == .damaged { state.isDoubtful = true }
       if case .asking = state.phase { return true }
       if !state.isSizeKnown, case .open = state.phase { state.phase = .ended(error) }
       return false

@@ -25,8 +25,6 @@ final class Download: Sendable {
   let object: ObjectName
   /// Names these bytes within this run of the program.
   let content: UInt64
-  /// What is kept already, whose tag the store is asked about.
-  let candidate: Candidate?
   let cache: FileCache
   let state: Locked<State>
 
@@ -56,6 +54,8 @@ final class Download: Sendable {
 
   struct State {
     var phase: Phase
+    /// What is kept already, whose tag the store is asked about; nil once it has another one.
+    var candidate: Candidate?
     var facts: ObjectFacts?
     /// False when the store did not say how long the object is; then all must be there first.
     var isSizeKnown = true
@@ -70,6 +70,10 @@ final class Download: Sendable {
     var isSecondTry = false
     /// No file can be written: readers ask the store themselves.
     var isDirect = false
+    /// The store has another version now, and none of these bytes were of it.
+    var isReplaced = false
+    /// The store has contradicted itself: its word for this version is not to be kept.
+    var isDoubtful = false
     /// A newer version is known, or the object was dropped: these bytes become no copy.
     var isSuperseded = false
     /// Whether the file has become a copy, or never will; for who waits for that.
@@ -92,23 +96,26 @@ final class Download: Sendable {
   init(asking object: ObjectName, content: UInt64, candidate: Candidate?, cache: FileCache) {
     self.object = object
     self.content = content
-    self.candidate = candidate
     self.cache = cache
-    state = Locked(State(.asking))
+    var state = State(.asking)
+    state.candidate = candidate
+    self.state = Locked(state)
   }
 
   /// A download in parts that goes on where an earlier one stopped.
+  ///
+  /// - Parameter confirmed: when the store said that it is current.
   init(
     resuming partial: Partial, file: PartFile, of object: ObjectName, content: UInt64,
-    cache: FileCache
+    confirmed: Timestamp, cache: FileCache
   ) {
     self.object = object
     self.content = content
-    self.candidate = nil
     self.cache = cache
     var state = State(.open)
     state.facts = partial.facts
     state.fetched = partial.fetched
+    state.confirmed = confirmed
     state.file = file
     state.present = partial.present
     self.state = Locked(state)

@@ -26,7 +26,7 @@ struct WholeListing: Equatable {
 
   /// What is there: the keys below a prefix, those with a further slash summed up as folders.
   init(of all: [ByteString], below prefix: ByteString, delimited: Bool) {
-    for key in all.sorted() where key.hasPrefix(prefix) {
+    for key in all.filter({ $0.hasPrefix(prefix) }).sorted() {
       let slash = key.bytes.dropFirst(prefix.count).firstIndex(of: ByteString.slash)
       if delimited, let slash {
         let folder = ByteString(key.bytes[...slash])

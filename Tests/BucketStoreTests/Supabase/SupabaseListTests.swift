@@ -101,6 +101,35 @@ import Testing
     #expect(fixture.emulator.requests.entries().map(\.path) == ["/storage/v1/object/list-v2/docs"])
   }
 
+  @Test(arguments: [Configuration.Profile.hosted, .old])
+  func fortyFoldersOfManyFilesAreListedToTheLast(_ profile: Configuration.Profile) throws {
+    var keys: [ByteString] = []
+    for folder in (0..<38).map({ "folder \($0)" }) + ["docs", "Docs"] {
+      for number in 0..<83 {
+        keys += ["\(number).jpg", "\(number).jpg.json", "\(number).jpg (1)"].map {
+          ByteString("\(folder)/\($0)")
+        }
+      }
+      keys.append(ByteString("\(folder)/a.jpg"))
+    }
+    let fixture = try fixture(profile, keys: keys)
+    let folders = Set(keys.map { $0.split(at: ByteString.slash)[0] + "/" }).sorted()
+    #expect(folders.count == 40)
+    try check(fixture, keys, below: [""] + folders, pageSizes: [profile == .old ? 1000 : 100])
+    guard profile != .old else { return }
+    try check(fixture, keys, below: [""], pageSizes: [1000], delimited: false)
+  }
+
+  @Test func aMissingBucketIsNoSignOfAnOldServer() throws {
+    let store = try SupabaseStore.scripted(
+      ScriptedTransport { _, _ in
+        .success(.failure(400, "404", "Bucket not found", "Bucket not found"))
+      })
+    let request = ListRequest(bucket: "gone", prefix: "", delimited: true)
+    #expect(try store.list(request, Call()) == ListPage(objects: [], folders: [], next: nil))
+    #expect(store.capabilities.flatListing)
+  }
+
   // MARK: - Version 1
 
   @Test(arguments: Configuration.Listing.allCases)

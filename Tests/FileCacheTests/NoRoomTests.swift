@@ -1,0 +1,79 @@
+import BucketStore
+import FileCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@Suite struct NoRoomTests {
+  private func version(_ count: Int) -> Version {
+    var random = SeededGenerator(seed: 11)
+    return Version(random.bytes(count))
+  }
+
+  @Test(arguments: [1000, 700_000, 3_000_000])
+  func aReadDoesNotFailWhenNoFileCanBeMade(_ size: Int) throws {
+    let fixture = try CacheFixture(scripted: true)
+    let version = version(size)
+    fixture.script.play(version.answer())
+    let cache = try fixture.cache()
+    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    #expect(try cache.contents(object("k")) == version.bytes)
+    let error = #expect(throws: StoreError.self) { try cache.ensure(object("k"), Call()) }
+    #expect(error?.kind == .noRoom)
+    #expect(error?.kind.errno == .noSpace)
+  }
+
+  @Test func bytesThatCannotBeKeptAreNotMixedOfTwoVersionsEither() throws {
+    let fixture = try CacheFixture(scripted: true)
+    let old = version(3_000_000)
+    fixture.script.play(old.answer())
+    let cache = try fixture.cache()
+    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    let file = try cache.open(object("k"), Call())
+    #expect(try file.readBytes(100, at: 0) == Array(old.bytes[..<100]))
+    fixture.script.play(Version(old.bytes.reversed()).answer())
+    let error = #expect(throws: StoreError.self) { try file.readBytes(100, at: 2_500_000) }
+    #expect(error?.kind == .damaged)
+  }
+
+  @Test func aSmallObjectThatCannotBeKeptIsCheckedAllTheSame() throws {
+    let fixture = try CacheFixture(scripted: true)
+    var bad = version(5000)
+    bad.bytes[7] ^= 1
+    fixture.script.play(bad.answer())
+    let cache = try fixture.cache()
+    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    let error = #expect(throws: StoreError.self) { try cache.contents(object("k")) }
+    #expect(error?.kind == .damaged)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can mount a small file system"))
+  func aReadDoesNotFailWhenTheDiskFillsUpMeanwhile() throws {
+    let scratch = try Scratch()
+    let disk = try scratch.folder("disk")
+    try run("/bin/mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", disk)
+    defer {
+      do { try run("/bin/umount", "-l", disk) } catch { Issue.record(error) }
+    }
+    let fixture = try CacheFixture(scripted: true) { $0.directory = disk + "/cache" }
+    defer { fixture.close() }
+    let version = version(6_000_000)
+    fixture.script.play(version.answer())
+    let cache = try fixture.cache()
+    #expect(try cache.contents(object("k")) == version.bytes)
+    let small = self.version(100_000)
+    fixture.script.play(small.answer())
+    #expect(eventually { (try? cache.ensure(object("small"), Call())) != nil }, "room again")
+    #expect(try cache.contents(object("small")) == small.bytes)
+  }
+
+  private func run(_ program: String, _ arguments: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+  }
+}
