@@ -122,8 +122,12 @@ extension FileCache {
   /// Takes up the files that a crash left without a row, and removes those that are no copies.
   func sweep(isStopped: () -> Bool) {
     let finder = CopyFinder(directory)
+    let known = state.withLock { state in
+      Dictionary(state.copies.values.map { ($0.path, $0.stamp) }) { first, _ in first }
+    }
     for path in finder.files() {
       if isStopped() { return }
+      if let stamp = known[path], finder.stamp(of: path) == stamp { continue }
       database.enqueue { [self] (_) throws(DatabaseError) in
         guard let (object, found) = finder.identify(path, content: 0) else {
           let isKnown = state.withLock { state in

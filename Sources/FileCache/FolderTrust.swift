@@ -6,7 +6,7 @@ enum FolderTrust {
   /// Makes the folder where it is missing, with mode 0700, and checks it and all folders above.
   ///
   /// Above, every folder must belong to us or to root, and must not be writable by others unless
-  /// it is sticky, as /tmp is; a symlink must be root's. The folder itself must be ours, and no
+  /// it is sticky, as /tmp is (a group that is the owner's own does not count); a symlink must be root's. The folder itself must be ours, and no
   /// symlink; one that others may read is closed to them when it is empty or marked as a cache.
   static func prepare(_ path: String) throws(CacheError) {
     guard path.hasPrefix("/") else {
@@ -57,7 +57,10 @@ enum FolderTrust {
     guard owner == geteuid() || owner == 0 else {
       throw .unsafe(path: path, reason: "this folder above it belongs to user \(owner)")
     }
-    guard status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0 else {
+    // A group that is one user's own has that user's number, where there are such groups.
+    let isOwnGroup = status.st_gid == owner && owner == geteuid()
+    let writable: mode_t = isOwnGroup ? 0o002 : 0o022
+    guard status.st_mode & writable == 0 || status.st_mode & S_ISVTX != 0 else {
       throw .unsafe(path: path, reason: "other users may write to this folder above it")
     }
   }

@@ -89,6 +89,18 @@ import Testing
     #expect(try fixture.cache().usage.files == 0, "a sticky one is as good as /tmp")
   }
 
+  @Test func aFolderAboveItThatTheOwnersOwnGroupMayWriteIsNoDanger() throws {
+    let fixture = try CacheFixture()
+    let parent = try fixture.scratch.folder("group")
+    fixture.options.directory = parent + "/cache"
+    #expect(chmod(parent, 0o775) == 0)
+    if geteuid() == getegid() {
+      #expect(try fixture.cache().usage.files == 0)
+    } else {
+      #expect(throws: CacheError.self) { _ = try fixture.cache() }
+    }
+  }
+
   @Test func aFolderThatOthersMayReadIsClosedToThemWhenItIsACache() throws {
     let fixture = try CacheFixture()
     _ = try fixture.cache()

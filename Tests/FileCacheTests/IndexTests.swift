@@ -156,6 +156,27 @@ import Testing
     #expect(served(by: cache) == keys)
   }
 
+  @Test func aHundredThousandCopiesAreNoBurden() throws {
+    try fill()
+    fixture.close()
+    try edit(
+      """
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+      INSERT INTO objects (bucket, path, local_path, size, written, inode, tag, fetched, confirmed,
+        used, verified, durable)
+      SELECT CAST('b' AS BLOB), CAST('folder/' || i AS BLOB),
+        CAST('storage/b/folder/' || i AS BLOB), 100, i, i,
+        '"0123456789abcdef0123456789abcdef"', i, i, i, 1, 1 FROM n
+      """)
+    let start = Instant.now
+    let cache = try fixture.cache()
+    #expect(cache.usage.files == 100_000 + keys.count)
+    goOffline()
+    #expect(served(by: cache) == keys)
+    #expect(cache.copy(of: object("folder/77")) == nil, "its file is not there")
+    #expect(Instant.now.since(start) < .seconds(60))
+  }
+
   @Test func anotherIdentityFindsNothingOfTheFirst() throws {
     try fill()
     fixture.close()

@@ -59,6 +59,15 @@ struct CopyFinder {
     }
   }
 
+  /// What a file is told apart by; nil when it cannot be opened.
+  func stamp(of path: ByteString) -> FileStamp? {
+    do throws(Errno) {
+      return FileStamp(try directory.root.open(path, O_RDONLY | O_NONBLOCK).status())
+    } catch {
+      return nil
+    }
+  }
+
   /// Removes a file that is no copy.
   func remove(_ path: ByteString) {
     do throws(Errno) {
