@@ -1,7 +1,7 @@
-import Platform
-
-/// Threads that block in the store's calls; made on demand, bounded, gone when idle.
-final class WorkerPool: Sendable {
+/// Threads for work that blocks; made on demand, bounded, gone when idle for ten seconds.
+///
+/// Jobs begin in the order of their coming. Guarded by its own lock, never held while a job runs.
+package final class WorkerPool: Sendable {
   private struct Job {
     let id: Int
     let body: @Sendable () -> Void
@@ -19,7 +19,10 @@ final class WorkerPool: Sendable {
   private let name: String
   private let limit: Int
 
-  init(name: String, limit: Int) {
+  /// - Parameters:
+  ///   - name: of its threads.
+  ///   - limit: the most threads there are at once.
+  package init(name: String, limit: Int) {
     self.name = name
     self.limit = limit
   }
@@ -28,7 +31,7 @@ final class WorkerPool: Sendable {
   ///
   /// - Returns: false when the pool is closed, or the system refuses even a first thread; the job
   ///   is not run then.
-  func run(_ job: @escaping @Sendable () -> Void) -> Bool {
+  package func run(_ job: @escaping @Sendable () -> Void) -> Bool {
     let (id, needsThread) = state.withLock { state -> (Int?, Bool) in
       if state.isClosing { return (nil, false) }
       state.lastID += 1
@@ -58,7 +61,7 @@ final class WorkerPool: Sendable {
   /// Takes no more jobs, and waits until those at work have ended.
   ///
   /// Jobs that were not begun are still run, so that whoever waits for them is answered.
-  func close(until deadline: Instant) {
+  package func close(until deadline: Instant) {
     state.withLock { $0.isClosing = true }
     state.wakeAll()
     _ = state.wait(until: deadline) { $0.threads == 0 ? true : nil }
