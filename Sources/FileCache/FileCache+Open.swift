@@ -18,6 +18,14 @@ extension FileCache {
     return open(object, copy)
   }
 
+  /// Opens the copy of an object, however old it is. Never the network.
+  ///
+  /// - Returns: nil when there is none, or its file is not what it was.
+  package func openKept(_ object: ObjectName) -> OpenFile? {
+    guard let copy = state.withLock({ $0.copies[object] }) else { return nil }
+    return open(object, copy)
+  }
+
   /// Opens an object: the store is asked first, and what is kept answers where it cannot be, or
   /// where it says that nothing has changed.
   ///

@@ -29,6 +29,11 @@ extension FileSystem {
       return answer
     }
     do throws(StoreError) {
+      guard listings.isKept(folder) else { return try listings.current(folder, caller.call) }
+      let answer = try patience.ask(caller.call) { [listings] (call) throws(StoreError) in
+        try listings.current(folder, call)
+      }
+      if let answer = answer ?? listings.standIn(folder) { return answer }
       return try listings.current(folder, caller.call)
     } catch {
       throw Failure(error, folder.description)

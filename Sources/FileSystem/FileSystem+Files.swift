@@ -23,15 +23,30 @@ extension FileSystem {
       return try admit(file, node, inode)
     }
     guard caller.lane == .slow else { throw .mustWait }
-    confirmBurst(object, caller.call)
-    if let file = confirmed(object, node) { return try admit(file, node, inode) }
     let file: OpenFile
     do throws(StoreError) {
-      file = try cache.open(object, expected: node.told?.size, caller.call)
+      file = try ask(object, node, caller.call)
     } catch {
       throw refusal(error, object, node)
     }
     return try admit(file, node, inode)
+  }
+
+  /// Opens what the store says is current; the copy, when it says nothing for too long.
+  private func ask(_ object: ObjectName, _ node: Node, _ call: Call) throws(StoreError) -> OpenFile
+  {
+    guard cache.copy(of: object) != nil else {
+      return try cache.open(object, expected: node.told?.size, call)
+    }
+    let file = try patience.ask(call) { [self] (call) throws(StoreError) in
+      confirmBurst(object, call)
+      if let file = confirmed(object, node) { return file }
+      return try cache.open(object, expected: node.told?.size, call)
+    } late: { file in
+      file.close()
+    }
+    if let file = file ?? cache.openKept(object) { return file }
+    return try cache.open(object, expected: node.told?.size, call)
   }
 
   /// A copy that was just confirmed, unless a listing has shown another version since.
@@ -89,7 +104,7 @@ extension FileSystem {
   /// Of several copies opened one after the other in a folder, all but the first are confirmed by
   /// one listing instead of by a question each.
   private func confirmBurst(_ object: ObjectName, _ call: Call) {
-    guard listings.options.maxAge > .zero, cache.copy(of: object) != nil else { return }
+    guard listings.options.maxAge > .zero else { return }
     let folder = FolderName(containing: object)
     let isBurst = opens.withLock { $0.opening(folder) }
     guard isBurst else { return }

@@ -56,7 +56,7 @@ extension FileSystem {
     }
     guard caller.lane == .slow else { throw .mustWait }
     do throws(StoreError) {
-      let found = try listings.find(name, in: folder, caller.call)
+      let found = try ask(name, in: folder, caller.call)
       guard let entry = found.entry, !entry.isFolder, entry.size == nil else { return found }
       return try measure(entry, in: folder, found.believed, caller)
     } catch {
@@ -65,6 +65,21 @@ extension FileSystem {
       }
       throw Failure(error, "\(folder)\(name)")
     }
+  }
+
+  /// What the store says of a name; what is kept, when it says nothing for too long.
+  private func ask(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError) -> (
+    entry: ListingEntry?, believed: Span
+  ) {
+    guard listings.isKept(folder) else { return try listings.find(name, in: folder, call) }
+    let found = try patience.ask(call) { [listings] (call) throws(StoreError) in
+      try listings.find(name, in: folder, call)
+    }
+    if let found { return found }
+    guard let answer = listings.standIn(folder) else {
+      return try listings.find(name, in: folder, call)
+    }
+    return (answer.listing.entry(name), answer.believed)
   }
 
   /// Asks for a size that the listing does not tell.

@@ -15,6 +15,7 @@ package final class FileSystem: Sendable {
   let tree: Locked<NodeTable>
   let parked = ParkedFiles()
   let opens = Locked(OpenBursts())
+  let patience: Patience
   private let notifier = Locked<(any KernelNotifier)?>(nil)
 
   /// Joins a store with what is kept of it; listings are kept beside the copies.
@@ -22,6 +23,7 @@ package final class FileSystem: Sendable {
     self.cache = cache
     self.store = store
     self.options = options
+    patience = Patience(limit: options.patience)
     listings = Listings(
       store: store, database: cache.database,
       options: ListingOptions(
@@ -40,6 +42,7 @@ package final class FileSystem: Sendable {
   /// Ends downloads and lets another program have the cache; after the last request was served.
   package func close() {
     cache.close()
+    patience.close()
   }
 
   /// The kernel forgot answers that named an inode (FUSE_FORGET). Never waits.

@@ -16,6 +16,8 @@ package struct FileSystemOptions: Sendable {
   package var namedBuckets: [ByteString]
   /// How keys are shown as names.
   package var names: KeyNames
+  /// How long the store is waited for where something kept can answer in its stead.
+  package var patience = Span.seconds(1)
 
   package init(
     uid: UInt32, gid: UInt32, umask: UInt32 = 0, readOnly: Bool = true,

@@ -67,6 +67,11 @@ final class Patience: Sendable {
     return try result.get()
   }
 
+  /// Takes no more questions; those that are on their way end with the store's calls.
+  func close() {
+    pool.close(until: .now)
+  }
+
   /// - Returns: the new question's number; nil when it is of no use to ask now.
   private func begin() -> Int? {
     state.withLock { state in

@@ -177,13 +177,24 @@ package final class Listings: Sendable {
 
   /// What is kept, in place of an answer that the store could not give.
   private func standIn(_ folder: FolderName, for error: StoreError) throws(StoreError) -> Answer {
-    guard error.kind != .cancelled, error.kind != .notFound, let listing = kept(folder) else {
+    guard error.kind != .cancelled, error.kind != .notFound, let answer = standIn(folder) else {
       throw error
     }
     Log.debug("\(folder) is shown as it was: \(error)")
+    return answer
+  }
+
+  /// What is kept of a folder, as an answer that is believed for a moment; nil when nothing is.
+  package func standIn(_ folder: FolderName) -> Answer? {
+    guard let listing = kept(folder) else { return nil }
     let believed = min(options.maxAge, Self.standInTime)
     state.withLock { $0.memory.setStandIn(folder, until: .now + believed) }
     return Answer(listing: listing, believed: max(believed, listing.freshness(options.maxAge)))
+  }
+
+  /// Whether anything is kept of a folder; cheaper than having it.
+  package func isKept(_ folder: FolderName) -> Bool {
+    state.withLock { $0.memory.listing(folder) } != nil || rows?.facts(folder) != nil
   }
 
   /// How long a kept listing is shown without asking again, after the store could not be asked.
