@@ -5,7 +5,7 @@ import Platform
 /// `bucketfs unmount`: takes a mount away and waits until its process has ended.
 enum UnmountVerb {
   /// How long the process may take to end after the mount is gone.
-  private static let patience = Span.seconds(10)
+  private static let patience = Span.seconds(30)
 
   static func run(_ invocation: Invocation) throws(Complaint) -> ExitCode {
     let mounts = try Mounts.read()
@@ -53,9 +53,25 @@ enum UnmountVerb {
     }
   }
 
+  /// Whether a process is there and has not ended: one that nobody has waited for yet has.
+  private static func isRunning(_ process: Int32) -> Bool {
+    let text: [UInt8]
+    do throws(Errno) {
+      text = try File("/proc/\(process)/stat", O_RDONLY).readToEnd()
+    } catch {
+      // Gone, or gone while it was read.
+      return false
+    }
+    // The state follows the name, which stands in parentheses and may hold any (proc_pid_stat(5)).
+    guard let end = text.lastIndex(of: UInt8(ascii: ")")), end + 2 < text.count else {
+      return false
+    }
+    return text[end + 2] != UInt8(ascii: "Z") && text[end + 2] != UInt8(ascii: "X")
+  }
+
   private static func wait(for process: Int32, _ mount: MountEntry) throws(Complaint) {
     let deadline = Instant.now + patience
-    while kill(process, 0) == 0 || errno == EPERM {
+    while isRunning(process) {
       guard Instant.now < deadline else {
         throw Complaint(
           .failed, "\(mount.path) is unmounted, but its process \(process) has not ended yet")
