@@ -44,7 +44,8 @@ let package = Package(
       ]),
     .testTarget(
       name: "PendingQueueTests",
-      dependencies: ["BucketStore", "PendingQueue", "Platform", "StorageEmulator", "TestSupport"]),
+      dependencies: ["BucketStore", "PendingQueue", "Platform", "StorageEmulator", "TestSupport"],
+      exclude: ["Samples"]),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [

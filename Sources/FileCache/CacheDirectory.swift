@@ -17,7 +17,15 @@ final class CacheDirectory: Sendable {
 
   /// Makes, checks and locks the folder.
   init(_ path: String, mountPoint: String) throws(CacheError) {
-    try FolderTrust.prepare(path)
+    do throws(FolderTrust.Failure) {
+      try FolderTrust.prepare(path, mark: "CACHEDIR.TAG")
+    } catch {
+      switch error {
+      case .unsafe(let path, let reason): throw .unsafe(path: path, reason: reason)
+      case .system(let path, let doing, let error):
+        throw .system(path: path, doing: doing, error)
+      }
+    }
     self.path = path
     do throws(Errno) {
       root = try Directory(path)

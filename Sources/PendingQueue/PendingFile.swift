@@ -5,19 +5,34 @@ package import Platform
 /// Handles of one file share its bytes. A file that is removed or replaced stays readable and
 /// writable through its handles, and is then forgotten. Safe from any thread.
 package final class PendingFile: Sendable {
-  package let id: PendingID
+  private let queue: PendingQueue
+  private let content: Content
+  private let isWriter: Bool
+  private let isClosed = Locked(false)
 
-  init(id: PendingID) {
-    self.id = id
+  init(_ queue: PendingQueue, _ content: Content, isWriter: Bool) {
+    self.queue = queue
+    self.content = content
+    self.isWriter = isWriter
   }
 
+  deinit { close() }
+
+  package var id: PendingID { content.id }
+
   /// The bytes' number as of now.
-  package var size: Int64 { 0 }
+  package var size: Int64 { content.shape.withLock { $0.size } }
+
+  /// The time of the last write, or as it was set since.
+  package var modified: Timestamp { content.shape.withLock { $0.modified } }
 
   /// Reads at an offset; fewer bytes than asked only at the end.
+  ///
+  /// - Throws: `Errno`.
   package func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
   {
-    throw .notImplemented
+    guard offset >= 0 else { throw .invalid }
+    return try content.file.read(buffer, at: offset)
   }
 
   /// Writes all bytes at an offset, past a hole where the file is shorter.
@@ -25,25 +40,56 @@ package final class PendingFile: Sendable {
   /// - Throws: `Errno`; ENOSPC when the disk is full (what was written before is kept), EBADF for a
   ///   handle that was opened for reading.
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
-    throw .notImplemented
+    try change(Int64(bytes.count)) { (now) throws(Errno) in
+      try content.write(bytes, at: offset, now: now)
+    }
   }
 
-  package func truncate(to size: Int64) throws(Errno) { throw .notImplemented }
+  /// Sets the length; a longer file ends in a hole.
+  ///
+  /// - Throws: `Errno`, as `write`.
+  package func truncate(to size: Int64) throws(Errno) {
+    try change(4096) { (now) throws(Errno) in try content.truncate(to: size, now: now) }
+  }
 
   /// Follows fallocate(2): reserves room, or punches a hole, by the mode's flags.
+  ///
+  /// - Throws: `Errno`, as `write`; EOPNOTSUPP where the disk's file system has no such call.
   package func allocate(_ mode: CInt, at offset: Int64, length: Int64) throws(Errno) {
-    throw .notImplemented
+    try change(length) { (now) throws(Errno) in
+      try content.allocate(mode, at: offset, length: length, now: now)
+    }
   }
 
   /// Makes what was written durable on this device before it returns (fsync(2)).
-  package func sync() throws(Errno) { throw .notImplemented }
+  ///
+  /// - Throws: `Errno`.
+  package func sync() throws(Errno) { try queue.sync(content) }
 
   /// Acknowledges what was written, at each close(2): a kill loses nothing from here on, a power
   /// cut nothing from one second later on.
   ///
   /// - Throws: `Errno`, such as ENOSPC; the bytes are kept and the record is tried again.
-  package func flush() throws(Errno) { throw .notImplemented }
+  package func flush() throws(Errno) {
+    guard isWriter else { return }
+    try queue.flush(content)
+  }
 
   /// Lets the handle go. The last writer's makes the file ready to be sent.
-  package func close() {}
+  ///
+  /// What was written since the last `flush` is acknowledged too.
+  package func close() {
+    let isFirst = isClosed.withLock { closed in
+      defer { closed = true }
+      return !closed
+    }
+    if isFirst { queue.close(content, isWriter: isWriter) }
+  }
+
+  private func change(_ bytes: Int64, _ body: (Timestamp) throws(Errno) -> Void) throws(Errno) {
+    guard isWriter, !isClosed.withLock({ $0 }) else { throw .badHandle }
+    try queue.prepareChange(of: content)
+    let now = queue.options.clock()
+    try queue.makingRoom(for: bytes) { () throws(Errno) in try body(now) }
+  }
 }

@@ -11,138 +11,204 @@ package final class PendingQueue: Sendable {
   /// The most bytes that the extended attributes of one file may have, names and values together.
   package static let attributeLimit = 16 << 10
 
-  private let options: QueueOptions
-  private let store: any WritableStore
+  let options: QueueOptions
+  let store: any WritableStore
+  let directory: QueueDirectory
+  let contentTypes = ContentTypes()
+  /// The queue's lock; taken before a content's.
+  let state: Locked<QueueState>
+  let receiver = Locked<(any StoredFileReceiver)?>(nil)
+  private let observers = Locked<[@Sendable (PendingChange) -> Void]>([])
+  private let threads = Locked<[Thread]>([])
+  private let committer = Locked<Thread?>(nil)
 
   /// Opens the folder, made and checked, locked, and scanned; sends nothing before `start`.
+  ///
+  /// - Throws: `QueueError`.
   package init(_ options: QueueOptions, store: any WritableStore) throws(QueueError) {
     self.options = options
     self.store = store
+    directory = try QueueDirectory(profile: options.directory)
+    state = Locked(QueueState(owner: options.owner))
+    do throws(Errno) {
+      try scan()
+      let thread = try Thread(name: "committer") { [weak self] in
+        while let self, self.commitNext() {}
+      }
+      committer.withLock { $0 = thread }
+    } catch {
+      throw .system(path: directory.path, doing: "read", error)
+    }
   }
 
   /// Begins to send; stored files are handed to the receiver, or deleted where there is none.
+  ///
+  /// - Throws: `Errno` when the system refuses a thread.
   package func start(receiver: (any StoredFileReceiver)?) throws(Errno) {
-    throw .notImplemented
+    self.receiver.withLock { $0 = receiver }
+    allowSending()
+    for number in 0..<max(options.uploads, 1) {
+      let thread = try Thread(name: "uploader-\(number)") { [weak self] in
+        while let self, self.sendNext() {}
+      }
+      threads.withLock { $0.append(thread) }
+    }
+  }
+
+  /// Lets `step` send, without threads of its own.
+  func allowSending() {
+    update { state in
+      if state.phase == .opened { state.phase = .sending }
+    }
   }
 
   /// Stops sending, makes durable what was acknowledged, and lets another program have the folder.
-  package func close() {}
+  package func close() {
+    let flights = update { state in
+      state.phase = .closing
+      return state.slots.values.compactMap(\.flight)
+    }
+    for flight in flights { flight.call.cancellation.cancel() }
+    for thread in threads.withLock({ $0 }) { thread.join() }
+    committer.withLock({ $0 })?.join()
+    directory.unlock()
+  }
 
   // MARK: - What is pending
 
   /// What is pending under a name, or nil. Memory only.
-  package func entry(for object: ObjectName) -> PendingEntry? { nil }
+  package func entry(for object: ObjectName) -> PendingEntry? {
+    state.withLock { state in state.shown(object).map(Self.entry) }
+  }
+
+  /// Whether what the store has under a name is about to be deleted there. Memory only.
+  package func isDeleted(_ object: ObjectName) -> Bool {
+    state.withLock { $0.index.isDeleted(object) }
+  }
 
   /// What is pending right below a folder: a prefix that is empty or ends in `/`. Memory only.
   package func folder(_ prefix: ByteString, in bucket: ByteString) -> PendingFolder {
-    PendingFolder(files: [], folders: [])
+    state.withLock { state in
+      let (files, folders, deleted) = state.index.contents(of: prefix, in: bucket)
+      return PendingFolder(
+        files: files.compactMap { name, id in
+          state.slots[id].map { (name, Self.entry($0)) }
+        }, folders: Array(folders), deleted: deleted)
+    }
   }
 
-  /// Whether anything is pending below a folder's prefix. Memory only.
-  package func hasEntries(below prefix: ByteString, in bucket: ByteString) -> Bool { false }
+  /// Whether a file is pending below a folder's prefix. Memory only.
+  package func hasEntries(below prefix: ByteString, in bucket: ByteString) -> Bool {
+    state.withLock { $0.index.hasFiles(below: prefix, in: bucket) }
+  }
 
-  /// All of the owner's entries, oldest first.
-  package var entries: [PendingEntry] { [] }
+  /// All of the owner's files, oldest first.
+  package var entries: [PendingEntry] {
+    state.withLock { state in
+      state.slots.values.filter { $0.isFile && $0.record.owner == state.owner }
+        .sorted { $0.record.id < $1.record.id }.map(Self.entry)
+    }
+  }
 
-  package var counts: PendingCounts { PendingCounts() }
+  package var counts: PendingCounts { state.withLock { $0.counts } }
 
   /// Tells of each change, on the thread that made it, with no lock held. It must not block.
-  package func observe(_ observer: @escaping @Sendable (PendingChange) -> Void) {}
-
-  // MARK: - Writing
-
-  /// Makes an empty file, in place of what is pending under the name.
-  ///
-  /// What was pending there is given up only once the new file is durable.
-  /// - Throws: `Errno`, such as ENOSPC.
-  package func create(_ object: ObjectName, _ new: NewFile) throws(Errno) -> PendingFile {
-    throw .notImplemented
+  package func observe(_ observer: @escaping @Sendable (PendingChange) -> Void) {
+    observers.withLock { $0.append(observer) }
   }
 
-  /// Opens what is pending under a name for writing.
-  ///
-  /// Bytes that are on their way to the store are copied first (reflink where the file system has
-  /// it); the upload ends by itself and the newer bytes follow it.
-  /// - Parameter keepingBytes: false starts from an empty file (O_TRUNC).
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
-  package func edit(_ object: ObjectName, keepingBytes: Bool = true) throws(Errno) -> PendingFile {
-    throw .notImplemented
+  static func entry(_ slot: Slot) -> PendingEntry {
+    var record = slot.record
+    if let shape = slot.content?.shape.withLock({ $0 }) {
+      record.size = shape.size
+      record.modified = shape.modified
+    }
+    return PendingEntry(
+      record: record, sent: slot.flight?.sent ?? 0, writers: slot.writers)
   }
 
-  /// Makes a file that begins with the bytes of an open descriptor: an object changed in place.
-  ///
-  /// - Parameter source: read with pread(2), or cloned; it stays the caller's.
-  /// - Throws: `Errno`; EIO when the source is shorter than `size`.
-  package func adopt(_ object: ObjectName, from source: CInt, size: Int64, _ new: NewFile)
-    throws(Errno) -> PendingFile
-  {
-    throw .notImplemented
-  }
+  // MARK: - Changing
 
-  /// Opens what is pending under a name for reading; nil when nothing is.
-  ///
-  /// It goes on reading the same bytes when the file is stored, removed or replaced.
-  package func open(_ object: ObjectName) throws(Errno) -> PendingFile? { throw .notImplemented }
-
-  /// Sets times and mode of a pending file.
-  ///
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
-  package func set(_ attributes: PendingAttributes, of object: ObjectName) throws(Errno) {
-    throw .notImplemented
-  }
-
-  /// Sets an extended attribute of a pending file; nil removes it.
-  ///
-  /// - Throws: `Errno`; ENOENT, ENOSPC beyond `attributeLimit`, ENODATA when removing what is not
-  ///   there.
-  package func setAttribute(_ name: ByteString, _ value: [UInt8]?, of object: ObjectName)
-    throws(Errno)
-  {
-    throw .notImplemented
-  }
-
-  /// Gives a pending file another name, in place of what is pending there.
-  ///
-  /// Also while it is being sent: then the store ends with the new name only.
-  /// - Parameter base: what the store has under the new name; where something is pending there,
-  ///   its base is used instead.
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the old name.
-  package func rename(_ object: ObjectName, to target: ObjectName, base: PendingBase)
-    throws(Errno)
-  {
-    throw .notImplemented
-  }
-
-  /// Removes what is pending under a name; what an upload on its way stores is deleted again.
-  ///
-  /// Open handles go on reading and writing the bytes, which are never sent.
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
-  package func remove(_ object: ObjectName) throws(Errno) { throw .notImplemented }
-
-  // MARK: - Sending
-
-  /// Lets what failed, or waits for its next try, be tried at once.
-  ///
-  /// - Parameter object: nil for all.
-  /// - Returns: how many records that were.
+  /// Changes the state, wakes who waits for it, and tells the observers.
   @discardableResult
-  package func retry(_ object: ObjectName? = nil) -> Int { 0 }
-
-  /// Says that the gate may have opened, or the owner's session changed.
-  package func gateChanged() {}
-
-  /// Another user signed in: shows and sends that user's records instead.
-  package func setOwner(_ owner: String) {}
-
-  /// Waits until everything is stored, or cannot be.
-  ///
-  /// - Parameters:
-  ///   - deadline: nil waits for ever.
-  ///   - cancellation: ends the waiting with `outOfTime`.
-  package func wait(until deadline: Instant?, _ cancellation: Cancellation) -> WaitOutcome {
-    .stored
+  func update<Result: Sendable>(_ body: (inout QueueState) -> Result) -> Result {
+    let (result, changes) = state.withLock { state -> (Result, [PendingChange]) in
+      let result = body(&state)
+      state.version &+= 1
+      defer { state.changes = [] }
+      return (result, state.changes)
+    }
+    state.wakeAll()
+    if !changes.isEmpty {
+      for observer in observers.withLock({ $0 }) {
+        for change in changes { observer(change) }
+      }
+    }
+    return result
   }
 
-  /// Removes every record of the owner, bytes included. Returns how many that were.
-  package func clear() throws(Errno) -> Int { throw .notImplemented }
+  /// Waits until nobody changes a record, and lets the caller do it alone.
+  ///
+  /// - Returns: the record; nil when there is none any more. `end` must follow.
+  func begin(_ id: PendingID) -> PendingRecord? {
+    let found = state.wait { state -> PendingRecord?? in
+      guard let slot = state.slots[id] else { return .some(nil) }
+      if slot.isBusy { return nil }
+      slot.isBusy = true
+      return slot.record
+    }
+    return found ?? nil
+  }
+
+  /// Lets others change the record again; nil leaves it as it was.
+  func end(
+    _ id: PendingID, _ record: PendingRecord?,
+    _ also: (inout QueueState, Slot) -> Void = { _, _ in }
+  ) {
+    update { state in
+      guard let slot = state.slots[id] else { return }
+      slot.isBusy = false
+      if let record { state.replace(slot, with: record) }
+      also(&state, slot)
+      state.schedule.consider(id)
+    }
+  }
+
+  /// Changes a record alone: on disk first, then in memory.
+  ///
+  /// - Returns: false when there is no such record any more.
+  @discardableResult
+  func change(
+    _ id: PendingID, durable: Bool = false, _ body: (inout PendingRecord) -> Void
+  ) throws(Errno) -> Bool {
+    guard let record = begin(id) else { return false }
+    var changed = record
+    body(&changed)
+    do throws(Errno) {
+      if durable || changed != record { try save(changed, durable: durable) }
+    } catch {
+      end(id, nil)
+      throw error
+    }
+    end(id, changed)
+    return true
+  }
+
+  func save(_ record: PendingRecord, durable: Bool = false) throws(Errno) {
+    try makingRoom(for: 64 << 10) { () throws(Errno) in
+      try directory.save(record, durable: durable)
+    }
+  }
+
+  /// Tries again once when the disk was full and room could be made.
+  func makingRoom<Result: ~Copyable>(for bytes: Int64, _ body: () throws(Errno) -> Result)
+    throws(Errno)
+    -> Result
+  {
+    do throws(Errno) {
+      return try body()
+    } catch .noSpace where options.makeRoom(bytes) {
+      return try body()
+    }
+  }
 }

@@ -75,7 +75,8 @@ package struct Directory: ~Copyable, Sendable {
     }
   }
 
-  static func parts(of path: ByteString) -> (parent: ByteString, name: ByteString) {
+  /// The folder of a relative path (`.` where it names none), and its last segment.
+  package static func parts(of path: ByteString) -> (parent: ByteString, name: ByteString) {
     guard let cut = path.bytes.lastIndex(of: ByteString.slash) else { return (".", path) }
     return (ByteString(path.bytes[..<cut]), ByteString(path.bytes[(cut + 1)...]))
   }

@@ -5,7 +5,10 @@ package import Platform
 package final class MemoryStore: BucketStore {
   /// A call as it arrived.
   package struct Request: Sendable, Equatable {
-    package enum Route: Sendable { case buckets, bucketExists, list, info, get }
+    package enum Route: Sendable {
+      case buckets, bucketExists, list, info, get
+      case put, beginUpload, continueUpload, abandonUpload, delete, move, copy
+    }
 
     package let route: Route
     package let bucket: ByteString
@@ -18,20 +21,25 @@ package final class MemoryStore: BucketStore {
   /// What goes wrong with a call, each once.
   package enum Fault: Sendable {
     case fail(StoreError)
-    /// `get` hands on so many bytes, then fails with `connectivity`.
+    /// `get` hands on so many bytes, then fails with `connectivity`; a `put` takes so many and
+    /// stores nothing, a `continueUpload` keeps them.
     case cut(after: Int)
-    /// `get` hands on bytes of which the first is another.
+    /// `get` hands on, and `put` stores, bytes of which the first is another.
     case flip
+    /// A write takes effect, and its answer is lost.
+    case loseAnswer(StoreError)
+    /// A write takes effect, and answers once the gate opens or the call is cancelled.
+    case answerAfter(Gate)
     /// The call waits until the gate opens, or is cancelled.
     case wait(Gate)
   }
 
-  private struct Object {
+  struct Object {
     var bytes: [UInt8]
     var info: ObjectInfo
   }
 
-  private struct State {
+  struct State {
     var capabilities = StoreCapabilities(flatListing: true, pageSize: 1000)
     var session = SessionState.keyOnly
     var buckets: [ByteString: [ByteString: Object]] = [:]
@@ -41,9 +49,15 @@ package final class MemoryStore: BucketStore {
     var faults: [(Request.Route?, Fault)] = []
     var outage: StoreError?
     var writes: Int64 = 0
+    var writing = WritingCapabilities(atomicCreate: true, atomicReplace: true, resumable: nil)
+    var uploads: [String: (request: PutRequest, bytes: [UInt8])] = [:]
+    /// Writes that are under way, by name.
+    var underway: [ObjectName: Int] = [:]
+    var mostUnderway = 0
+    var overlaps = 0
   }
 
-  private let state = Locked(State())
+  let state = Locked(State())
 
   package init() {}
 
@@ -97,15 +111,7 @@ package final class MemoryStore: BucketStore {
     userMetadata: [String: String]? = nil
   ) -> ObjectInfo {
     state.withLock { state in
-      state.writes += 1
-      let info = ObjectInfo(
-        key: key, size: Int64(bytes.count), tag: "\"\(Digest.hex(.md5, of: bytes))\"",
-        version: "v\(state.writes)",
-        modified: Timestamp(seconds: 1_700_000_000 + state.writes), contentType: contentType,
-        userMetadata: userMetadata)
-      state.buckets[bucket, default: [:]][key] = Object(bytes: bytes, info: info)
-      state.order[bucket] = nil
-      return info
+      state.write(bucket, key, bytes, contentType: contentType, userMetadata: userMetadata)
     }
   }
 
@@ -210,7 +216,7 @@ package final class MemoryStore: BucketStore {
     case .cut(let count):
       isCut = true
       bytes = Array(bytes.prefix(count))
-    case .fail, .wait, nil: break
+    case .fail, .wait, .loseAnswer, .answerAfter, nil: break
     }
     var start = 0
     while start < bytes.count {
@@ -227,11 +233,11 @@ package final class MemoryStore: BucketStore {
 
   // MARK: - Parts
 
-  private func object(_ name: ObjectName) -> Object? {
+  func object(_ name: ObjectName) -> Object? {
     state.withLock { $0.buckets[name.bucket]?[name.key] }
   }
 
-  private func arrive(
+  func arrive(
     _ route: Request.Route, _ bucket: ByteString, _ key: ByteString, _ call: Call,
     delimited: Bool = false, range: Range<Int64>? = nil
   ) throws(StoreError) -> Fault? {
@@ -288,7 +294,7 @@ package final class Gate: Sendable {
   }
 
   /// - Returns: false when cancelled first.
-  fileprivate func pass(_ cancellation: Cancellation) -> Bool {
+  func pass(_ cancellation: Cancellation) -> Bool {
     state.withLock { $0.waiting += 1 }
     state.wakeAll()
     let handler = cancellation.onCancel { [state] in state.wakeAll() }

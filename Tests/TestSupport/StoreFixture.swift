@@ -1,6 +1,6 @@
 package import BucketStore
 import Foundation
-import Platform
+package import Platform
 
 /// A store under test, with a way round it to put objects there and take them away.
 package protocol StoreFixture: Sendable {
@@ -67,5 +67,21 @@ package final class CollectingSink: GetSink {
       state.bytes.append(contentsOf: bytes)
       return true
     }
+  }
+}
+
+/// Bytes in memory as the source of an upload.
+package final class BytesSource: PutSource {
+  private let bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  package func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+  {
+    let rest = bytes.dropFirst(Int(offset)).prefix(buffer.count)
+    buffer.copyBytes(from: rest)
+    return rest.count
   }
 }

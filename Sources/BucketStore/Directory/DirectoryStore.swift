@@ -11,7 +11,7 @@ package final class DirectoryStore: BucketStore {
   package let capabilities: StoreCapabilities
   package let session = SessionState.keyOnly
 
-  private let root: Directory
+  let root: Directory
 
   /// - Parameters:
   ///   - path: the directory; it must exist.
@@ -48,7 +48,7 @@ package final class DirectoryStore: BucketStore {
   package func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
     let file = try open(object)
     do throws(Errno) {
-      return DirectoryFacts(try file.status()).info(key: object.key)
+      return try DirectoryFacts.info(of: file, key: object.key)
     } catch {
       throw Self.error(error, "\(object)")
     }
@@ -116,7 +116,7 @@ package final class DirectoryStore: BucketStore {
     return page.finish()
   }
 
-  private func open(_ object: ObjectName) throws(StoreError) -> File {
+  func open(_ object: ObjectName) throws(StoreError) -> File {
     guard Self.isSegment(object.bucket),
       object.key.split(at: ByteString.slash).allSatisfy(Self.isSegment)
     else { throw StoreError(.notFound, "\(object): no such object") }
@@ -130,12 +130,12 @@ package final class DirectoryStore: BucketStore {
   }
 
   /// Whether a name can be one segment of a path here.
-  private static func isSegment(_ name: ByteString) -> Bool {
+  static func isSegment(_ name: ByteString) -> Bool {
     !name.isEmpty && name != "." && name != ".." && !name.bytes.contains(0)
-      && !name.bytes.contains(ByteString.slash)
+      && !name.bytes.contains(ByteString.slash) && !DirectoryDraft.isDraft(name)
   }
 
-  private static func error(_ error: Errno, _ what: String) -> StoreError {
+  static func error(_ error: Errno, _ what: String) -> StoreError {
     let kind: StoreError.Kind =
       switch error {
       case .noEntry, .notDirectory, .loop, .crossDevice, .nameTooLong, .isDirectory: .notFound

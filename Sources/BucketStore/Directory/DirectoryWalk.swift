@@ -117,7 +117,7 @@ extension File {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
       }
-      if name == "." || name == ".." { continue }
+      if name == "." || name == ".." || DirectoryDraft.isDraft(name) { continue }
       let kind: DirectoryEntry.Kind? =
         switch Int(entry.pointee.d_type) {
         case Int(DT_REG): .file

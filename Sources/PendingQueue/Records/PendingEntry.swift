@@ -23,6 +23,8 @@ package struct PendingFolder: Sendable {
   package var files: [(name: ByteString, entry: PendingEntry)]
   /// Names of folders that hold pending files at any depth, in no order.
   package var folders: [ByteString]
+  /// Names that are about to be deleted at the store: not to be shown, whatever a listing says.
+  package var deleted: Set<ByteString>
 }
 
 /// How many records stand where, and how many bytes they have.
@@ -31,6 +33,8 @@ package struct PendingCounts: Sendable, Equatable {
   package var waiting = 0
   package var uploading = 0
   package var failed = 0
+  /// Deletions of what was stored under a name that its file no longer has.
+  package var deletions = 0
   /// Bytes of all of them.
   package var bytes: Int64 = 0
   /// Records of other owners, which are neither shown nor sent.
@@ -39,7 +43,7 @@ package struct PendingCounts: Sendable, Equatable {
   package var aside = 0
 
   /// Records that are still to be sent.
-  package var unsent: Int { writing + waiting + uploading }
+  package var unsent: Int { writing + waiting + uploading + deletions }
 }
 
 /// What changed in the queue.

@@ -1,14 +1,24 @@
 import Glibc
-import Platform
 
 /// Whether a folder of ours may be kept at a path: nobody else can swap it, or look into it.
-enum FolderTrust {
+package enum FolderTrust {
+  /// Why a folder may not be used.
+  package enum Failure: Error, Sendable, Equatable {
+    /// The folder, or one above it, cannot be trusted.
+    case unsafe(path: String, reason: String)
+    /// A call of the system failed.
+    case system(path: String, doing: String, Errno)
+  }
+
   /// Makes the folder where it is missing, with mode 0700, and checks it and all folders above.
   ///
   /// Above, every folder must belong to us or to root, and must not be writable by others unless
-  /// it is sticky, as /tmp is (a group that is the owner's own does not count); a symlink must be root's. The folder itself must be ours, and no
-  /// symlink; one that others may read is closed to them when it is empty or marked as a cache.
-  static func prepare(_ path: String) throws(CacheError) {
+  /// it is sticky, as /tmp is (a group that is the owner's own does not count); a symlink must be
+  /// root's. The folder itself must be ours, and no symlink; one that others may read is closed to
+  /// them when it is empty or holds the mark.
+  /// - Parameter mark: the name of a file that says what the folder is for.
+  /// - Throws: `Failure`.
+  package static func prepare(_ path: String, mark: ByteString) throws(Failure) {
     guard path.hasPrefix("/") else {
       throw .unsafe(path: path, reason: "the path is not absolute")
     }
@@ -28,10 +38,10 @@ enum FolderTrust {
         }
       }
     }
-    try close(path)
+    try close(path, mark)
   }
 
-  private static func check(_ status: stat, _ path: String, isLast: Bool) throws(CacheError) {
+  private static func check(_ status: stat, _ path: String, isLast: Bool) throws(Failure) {
     let owner = status.st_uid
     if status.st_mode & S_IFMT == S_IFLNK {
       if isLast || owner != 0 {
@@ -65,15 +75,15 @@ enum FolderTrust {
     }
   }
 
-  /// Shuts others out of a folder that they may read, once it is clear that it is a cache.
-  private static func close(_ path: String) throws(CacheError) {
+  /// Shuts others out of a folder that they may read, once it is clear what it is for.
+  private static func close(_ path: String, _ mark: ByteString) throws(Failure) {
     do throws(Errno) {
       let folder = try Directory(path)
       var status = stat()
       try Platform.check { fstat(folder.descriptor, &status) }
       guard status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else { return }
       let names = try folder.names()
-      guard names.isEmpty || names.contains("CACHEDIR.TAG") else {
+      guard names.isEmpty || names.contains(mark) else {
         throw .exists
       }
       try Platform.check { fchmod(folder.descriptor, 0o700) }
@@ -86,7 +96,7 @@ enum FolderTrust {
     }
   }
 
-  private static func status(_ path: String, following: Bool) throws(CacheError) -> stat? {
+  private static func status(_ path: String, following: Bool) throws(Failure) -> stat? {
     var status = stat()
     let code = following ? stat(path, &status) : lstat(path, &status)
     if code == 0 { return status }

@@ -19,6 +19,9 @@ package struct PendingRecord: Equatable, Sendable {
   package var operation = Operation.put
   /// When the change was picked up, by this device's clock.
   package var created: Timestamp
+  /// When it took its present name, in nanoseconds made to grow strictly: of two records of one
+  /// name the later one wins.
+  package var placed: UInt64
   package var contentType: String
   /// Bytes.
   package var size: Int64
@@ -45,6 +48,15 @@ package struct PendingRecord: Equatable, Sendable {
   /// Contents that earlier tries may have stored under this name: when the store holds one of
   /// them, it is ours and no conflict.
   package var tried: [Fingerprint] = []
-  /// The record whose bytes this one took over when it was renamed on the wire.
-  package var renamedFrom: PendingID?
+  /// The name that it had when it was renamed on its way: to be deleted there by a record of its
+  /// own. Here for a moment only, so that a crash between the two loses neither.
+  package var left: LeftName?
+
+  /// An old name that earlier tries may have stored something under.
+  package struct LeftName: Equatable, Sendable {
+    /// The record that is to delete it.
+    package var id: PendingID
+    package var object: ObjectName
+    package var tried: [Fingerprint]
+  }
 }

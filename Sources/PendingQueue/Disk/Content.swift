@@ -1,0 +1,93 @@
+import CLinux
+import Glibc
+import Platform
+
+/// The bytes of one file while somebody uses them: its open descriptor, size and time.
+///
+/// Shared by all handles and by the upload, and kept until the last lets go, whatever happens to
+/// the name meanwhile.
+final class Content: Sendable {
+  struct Shape: Sendable {
+    var size: Int64
+    /// Of the last write, or as set since.
+    var modified: Timestamp
+    /// Whether the record does not tell of the last change yet.
+    var isDirty: Bool
+  }
+
+  let id: PendingID
+  let file: File
+  /// Changed only after the bytes were.
+  let shape: Locked<Shape>
+  private let directory: QueueDirectory
+
+  init(_ id: PendingID, _ file: consuming File, _ shape: Shape, in directory: QueueDirectory) {
+    self.id = id
+    self.file = file
+    self.shape = Locked(shape)
+    self.directory = directory
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64, now: Timestamp) throws(Errno) {
+    let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
+    guard offset >= 0, !overflow else { throw .fileTooLarge }
+    try file.write(bytes, at: offset)
+    directory.note(.write("\(id).data", at: offset, Array(bytes)))
+    shape.withLock { shape in
+      shape.size = max(shape.size, end)
+      shape.modified = now
+      shape.isDirty = true
+    }
+  }
+
+  func truncate(to size: Int64, now: Timestamp) throws(Errno) {
+    guard size >= 0 else { throw .invalid }
+    try file.truncate(to: size)
+    directory.note(.truncate("\(id).data", to: size))
+    shape.withLock { shape in
+      shape.size = size
+      shape.modified = now
+      shape.isDirty = true
+    }
+  }
+
+  func allocate(_ mode: CInt, at offset: Int64, length: Int64, now: Timestamp) throws(Errno) {
+    try check { bucketfs_fallocate(file.descriptor, mode, Int(offset), Int(length)) }
+    let size = Int64(try file.status().st_size)
+    shape.withLock { shape in
+      shape.size = size
+      shape.modified = now
+      shape.isDirty = true
+    }
+  }
+
+  /// Fills an empty content with the bytes of a descriptor: cloned where the file system can
+  /// (ioctl_ficlone(2)), else copied.
+  func fill(from source: CInt, size: Int64) throws(Errno) {
+    if size > 0, ioctl(file.descriptor, Self.ficlone, source) != 0 {
+      try copy(from: source, size: size)
+    }
+    let cloned = Int64(try file.status().st_size)
+    if cloned > size { try file.truncate(to: size) }
+    guard cloned >= size else { throw .io }
+    shape.withLock { $0.size = size }
+  }
+
+  private func copy(from source: CInt, size: Int64) throws(Errno) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+    defer { buffer.deallocate() }
+    var offset: Int64 = 0
+    while offset < size {
+      let wanted = Int(min(Int64(buffer.count), size - offset))
+      let count = try check { pread(source, buffer.baseAddress, wanted, off_t(offset)) }
+      guard count > 0 else { throw .io }
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      try file.write(bytes, at: offset)
+      directory.note(.write("\(id).data", at: offset, Array(bytes)))
+      offset += Int64(count)
+    }
+  }
+
+  /// FICLONE of linux/fs.h, which is a macro.
+  private static let ficlone: UInt = 0x4004_9409
+}

@@ -1,0 +1,228 @@
+import Glibc
+import Platform
+
+/// How what was written becomes acknowledged, and what was acknowledged durable.
+extension PendingQueue {
+  /// How long acknowledged files are gathered before they are made durable together.
+  static let gathering = Span.milliseconds(250)
+
+  /// The record says "writing" before its bytes change, so that a crash in the middle is seen.
+  func prepareChange(of content: Content) throws(Errno) {
+    if content.shape.withLock({ $0.isDirty }) { return }
+    if isCurrent(content) {
+      try change(content.id) { record in
+        guard record.operation == .put else { return }
+        record.state = .writing
+        record.isSynced = false
+        record.sha256 = nil
+        record.upload = nil
+        record.failure = nil
+      }
+    }
+    content.shape.withLock { $0.isDirty = true }
+  }
+
+  /// Acknowledges what was written.
+  func flush(_ content: Content) throws(Errno) {
+    let shape = content.shape.withLock { shape -> Content.Shape? in
+      guard shape.isDirty else { return nil }
+      shape.isDirty = false
+      return shape
+    }
+    guard let shape, isCurrent(content), let record = begin(content.id) else { return }
+    guard record.operation == .put else { return end(content.id, nil) }
+    var changed = record
+    changed.acknowledge(shape)
+    var failure: Errno?
+    do throws(Errno) {
+      try save(changed)
+    } catch {
+      // The bytes are here, and the committer goes on trying to write their record.
+      failure = error
+    }
+    let flights = Locked<[Flight]>([])
+    let hasFailed = failure != nil
+    end(content.id, changed) { state, slot in
+      slot.needsSave = hasFailed
+      slot.notBefore = nil
+      state.acknowledge(slot)
+      let stopped = state.supersedeEarlier(slot)
+      flights.withLock { $0 = stopped }
+    }
+    for flight in flights.withLock({ $0 }) { flight.call.cancellation.cancel() }
+    if let failure { throw failure }
+  }
+
+  /// Makes the bytes as written so far durable, and a record that says so.
+  func sync(_ content: Content) throws(Errno) {
+    try directory.sync(content.file, of: content.id)
+    guard isCurrent(content) else { return }
+    let isDirty = content.shape.withLock { $0.isDirty }
+    guard let record = begin(content.id) else { return }
+    var changed = record
+    if isDirty {
+      let shape = content.shape.withLock { $0 }
+      changed.size = shape.size
+      changed.modified = shape.modified
+      changed.isSynced = true
+    }
+    // While a file is being written its record only says that the bytes count: once is enough.
+    if isDirty && record.isSynced { return end(content.id, nil) }
+    do throws(Errno) {
+      try save(changed, durable: true)
+    } catch {
+      end(content.id, nil)
+      throw error
+    }
+    end(content.id, changed)
+  }
+
+  /// Lets a handle go.
+  func close(_ content: Content, isWriter: Bool) {
+    if isWriter {
+      do throws(Errno) {
+        try flush(content)
+      } catch {
+        Log.error("pending file \(content.id): its record could not be written: \(error)")
+      }
+    }
+    update { state in
+      guard let slot = state.slots[content.id], slot.content === content else { return }
+      if isWriter { slot.writers -= 1 }
+      state.release(slot)
+      state.schedule.consider(content.id)
+      if let first = state.chains[slot.record.object]?.first { state.schedule.consider(first) }
+    }
+  }
+
+  private func isCurrent(_ content: Content) -> Bool {
+    state.withLock { state in
+      guard let slot = state.slots[content.id] else { return false }
+      return slot.content === content && !slot.isSuperseded
+    }
+  }
+
+  // MARK: - The committer
+
+  /// Waits for acknowledged files and makes them durable together.
+  ///
+  /// - Returns: false when the queue closes and nothing is left.
+  func commitNext() -> Bool {
+    let closing = state.wait { state -> Bool? in
+      if state.phase == .closing { return true }
+      return state.uncommitted.isEmpty ? nil : false
+    }
+    if closing == false {
+      _ = state.wait(until: .now + Self.gathering) { $0.phase == .closing ? true : nil }
+    }
+    commit()
+    return state.withLock { $0.phase != .closing }
+  }
+
+  /// Makes all that is acknowledged durable: bytes, then records, then names.
+  func commit() {
+    let taken = state.withLock { state in
+      state.uncommitted.compactMap { id in state.slots[id].map { (id, $0.acknowledgements) } }
+    }
+    guard !taken.isEmpty else { return }
+    let batch = taken.map(\.0).sorted()
+    var failures: [PendingID: Errno] = [:]
+    for id in batch {
+      do throws(Errno) { try saveIfNeeded(id) } catch { failures[id] = error }
+    }
+    // A few by themselves; many by one call, which also writes what others have not written yet.
+    if batch.count < 8 {
+      for id in batch where failures[id] == nil {
+        do throws(Errno) { try directory.sync("\(id).data") } catch .noEntry {
+          // Removed meanwhile.
+        } catch { failures[id] = error }
+      }
+      CrashPoint.reach(.dataSynced)
+      for id in batch where failures[id] == nil {
+        do throws(Errno) { try directory.sync("\(id).json") } catch .noEntry {
+          // Removed meanwhile.
+        } catch { failures[id] = error }
+      }
+    }
+    do throws(Errno) {
+      if batch.count < 8 { try directory.syncFolder() } else { try directory.syncAll() }
+    } catch {
+      for id in batch { failures[id] = error }
+    }
+    CrashPoint.reach(.committed)
+    finishCommit(taken, failures)
+  }
+
+  private func finishCommit(_ taken: [(PendingID, UInt64)], _ failures: [PendingID: Errno]) {
+    for (id, error) in failures { Log.error("pending file \(id) is not durable yet: \(error)") }
+    let superseded = update { state -> [PendingID] in
+      var superseded: [PendingID] = []
+      for (id, acknowledgements) in taken {
+        guard let slot = state.slots[id], slot.acknowledgements == acknowledgements else {
+          continue
+        }
+        // Sent all the same: the store is the best place for what this disk cannot keep.
+        slot.isUncommitted = false
+        if let error = failures[id] {
+          slot.record.failure = PendingFailure(
+            kind: PendingFailure.device, reason: "this device could not keep it safely: \(error)",
+            isRetryable: true)
+          state.note(slot.record.object, .state)
+        } else {
+          state.uncommitted.remove(id)
+          superseded += slot.supersedes
+          slot.supersedes = []
+        }
+        state.schedule.consider(id)
+      }
+      return superseded
+    }
+    for id in superseded { retireSuperseded(id) }
+    if !failures.isEmpty {
+      _ = state.wait(until: .now + .seconds(1)) { $0.phase == .closing ? true : nil }
+    }
+  }
+
+  private func saveIfNeeded(_ id: PendingID) throws(Errno) {
+    guard state.withLock({ $0.slots[id]?.needsSave ?? false }), let record = begin(id) else {
+      return
+    }
+    do throws(Errno) {
+      try save(record)
+    } catch {
+      end(id, nil)
+      throw error
+    }
+    end(id, nil) { _, slot in slot.needsSave = false }
+  }
+}
+
+extension QueueState {
+  /// Something of a record was acknowledged, and is to be made durable.
+  mutating func acknowledge(_ slot: Slot) {
+    slot.isUncommitted = true
+    slot.acknowledgements &+= 1
+    uncommitted.insert(slot.record.id)
+  }
+
+  /// One user of a record's bytes lets go.
+  mutating func release(_ slot: Slot) {
+    slot.users -= 1
+    if slot.users == 0 { slot.content = nil }
+  }
+}
+
+extension PendingRecord {
+  /// The bytes are complete as they are.
+  mutating func acknowledge(_ shape: Content.Shape) {
+    size = shape.size
+    modified = shape.modified
+    state = .waiting
+    isSynced = false
+    sha256 = nil
+    upload = nil
+    failure = nil
+    attempts = 0
+    nextTry = nil
+  }
+}

@@ -1,0 +1,101 @@
+import BucketStore
+import Platform
+
+/// What is pending under which name, by folders.
+///
+/// A folder is there for as long as anything pending lies below it.
+struct FolderIndex {
+  private struct FolderKey: Hashable {
+    let bucket: ByteString
+    /// Empty, or ending in `/`, as in the keys below it.
+    let path: ByteString
+  }
+
+  private struct Folder {
+    var files: [ByteString: PendingID] = [:]
+    var deleted: Set<ByteString> = []
+    var folders: Set<ByteString> = []
+
+    var isEmpty: Bool { files.isEmpty && deleted.isEmpty && folders.isEmpty }
+  }
+
+  private var folders: [FolderKey: Folder] = [:]
+
+  func id(of object: ObjectName) -> PendingID? {
+    let (key, name) = Self.parts(of: object)
+    return folders[key]?.files[name]
+  }
+
+  func isDeleted(_ object: ObjectName) -> Bool {
+    let (key, name) = Self.parts(of: object)
+    return folders[key]?.deleted.contains(name) ?? false
+  }
+
+  /// Shows a record under a name, or nothing; `deleted` hides what the store may have there.
+  mutating func set(_ object: ObjectName, id: PendingID?, deleted: Bool) {
+    let (key, name) = Self.parts(of: object)
+    if id == nil && !deleted {
+      guard folders[key] != nil else { return }
+    } else {
+      makeFolder(key)
+    }
+    folders[key]?.files[name] = id
+    if deleted {
+      folders[key]?.deleted.insert(name)
+    } else {
+      folders[key]?.deleted.remove(name)
+    }
+    removeIfEmpty(key)
+  }
+
+  func contents(of prefix: ByteString, in bucket: ByteString)
+    -> (files: [ByteString: PendingID], folders: Set<ByteString>, deleted: Set<ByteString>)
+  {
+    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else {
+      return ([:], [], [])
+    }
+    let shown = folder.folders.filter { hasFiles(below: prefix + $0 + "/", in: bucket) }
+    return (folder.files, shown, folder.deleted)
+  }
+
+  /// False for a folder of nothing but deletions.
+  func hasFiles(below prefix: ByteString, in bucket: ByteString) -> Bool {
+    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else { return false }
+    return !folder.files.isEmpty
+      || folder.folders.contains { hasFiles(below: prefix + $0 + "/", in: bucket) }
+  }
+
+  private mutating func makeFolder(_ key: FolderKey) {
+    guard folders[key] == nil else { return }
+    folders[key] = Folder()
+    guard !key.path.isEmpty else { return }
+    let (parent, name) = Self.parent(of: key)
+    makeFolder(parent)
+    folders[parent]?.folders.insert(name)
+  }
+
+  private mutating func removeIfEmpty(_ key: FolderKey) {
+    guard let folder = folders[key], folder.isEmpty else { return }
+    folders[key] = nil
+    guard !key.path.isEmpty else { return }
+    let (parent, name) = Self.parent(of: key)
+    folders[parent]?.folders.remove(name)
+    removeIfEmpty(parent)
+  }
+
+  private static func parts(of object: ObjectName) -> (FolderKey, ByteString) {
+    split(object.key, in: object.bucket)
+  }
+
+  private static func parent(of folder: FolderKey) -> (FolderKey, ByteString) {
+    split(folder.path.dropLast(), in: folder.bucket)
+  }
+
+  private static func split(_ key: ByteString, in bucket: ByteString) -> (FolderKey, ByteString) {
+    let start = key.bytes.lastIndex(of: ByteString.slash).map { $0 + 1 } ?? 0
+    return (
+      FolderKey(bucket: bucket, path: ByteString(key.bytes[..<start])),
+      ByteString(key.bytes[start...])
+    )
+  }
+}
