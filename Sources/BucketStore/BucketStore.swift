@@ -48,6 +48,7 @@ package protocol BucketStore: Sendable {
   /// - Returns: `notModified` when the request named the tag that the object still has (the sink
   ///   was not called); `complete` when every byte that the head announced was received.
   /// - Throws: `StoreError`; `damaged` when the body was shorter or longer than announced;
+  ///   `conflict` when the object was written meanwhile: what was handed on may be of two versions;
   ///   `cancelled` when the sink declined.
   func get(_ request: GetRequest, into sink: any GetSink, _ call: Call) throws(StoreError)
     -> GetOutcome

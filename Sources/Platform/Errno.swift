@@ -49,6 +49,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
   package static let permission = Errno(EACCES)
   package static let range = Errno(ERANGE)
   package static let readOnly = Errno(EROFS)
+  package static let stale = Errno(ESTALE)
   package static let timedOut = Errno(ETIMEDOUT)
 }
 

@@ -37,6 +37,29 @@ import Testing
     #expect(fixture.script.requests.count == 1)
   }
 
+  @Test func bytesOfAnObjectThatWasWrittenWhileItWasReadAreNeitherServedNorKept() throws {
+    let bytes = random(300_000)
+    let version = Version(bytes, tag: "\"one\"")
+    let whole = version.answer()
+    fixture.script.play(
+      { (request, sink, call) throws(StoreError) in
+        _ = try whole(request, sink, call)
+        throw StoreError(.conflict, "was written while it was read")
+      }, Version(random(300_000), tag: "\"two\"").answer())
+    let cache = try fixture.cache()
+    let file = try cache.open(name, Call())
+    do throws(StoreError) {
+      _ = try file.readAll()
+      // All of it may be read before the store says so; then it was handed out, but is not kept.
+    } catch {
+      #expect(error.kind == .damaged)
+    }
+    file.close()
+    #expect(eventually { fixture.script.requests.count == 1 && cache.copy(of: name) == nil })
+    _ = try cache.ensure(name, Call())
+    #expect(cache.copy(of: name)?.info.tag == "\"two\"")
+  }
+
   @Test func anInterruptedReadEndsWhileTheDownloadGoesOn() throws {
     let bytes = random(1_000_000)
     let weir = Weir()

@@ -68,8 +68,10 @@ package final class DirectoryStore: BucketStore {
       let head = ObjectHead(
         size: facts.size, range: served, tag: facts.tag, modified: facts.modified)
       try Self.send(file, head, served, to: sink, call)
-      guard DirectoryFacts(try file.status()).tag == facts.tag else { throw Errno.range }
+      guard DirectoryFacts(try file.status()).tag == facts.tag else { throw Errno.stale }
       return .complete(head)
+    } catch .stale {
+      throw StoreError(.conflict, "\(request.object): was written while it was read")
     } catch .range {
       throw StoreError(.damaged, "\(request.object): not the bytes that were asked for")
     } catch {

@@ -149,6 +149,9 @@ extension Download {
         state.transfers[id] = transfer
         return true
       case .open:
+        // With all bytes there, damage is in the bytes; it is not mended by asking for no more.
+        let isMissingSome = transfer.next < min(transfer.limit ?? state.size, state.size)
+        guard isMissingSome || error.kind != .damaged else { return false }
         return state.isSizeKnown && !state.isDirect && progress > 0 && transfer.fault == nil
           && error.kind.isRetryable && error.kind != .offline && error.kind != .disabled
       case .unchanged, .checking, .whole, .closed, .ended: return false
@@ -164,7 +167,13 @@ extension Download {
       state.lastFailure = error
       if error.kind == .damaged { state.isDoubtful = true }
       if case .asking = state.phase { return true }
-      if !state.isSizeKnown, case .open = state.phase { state.phase = .ended(error) }
+      guard case .open = state.phase else { return false }
+      if error.kind == .conflict {
+        // What has come may be of two versions: none of it is handed out or kept.
+        state.phase = .ended(StoreError(.damaged, error.message))
+      } else if !state.isSizeKnown {
+        state.phase = .ended(error)
+      }
       return false
     }
     if isAsking { answer(.ended(error)) }
