@@ -40,12 +40,9 @@ import Testing
   @Test func bytesOfAnObjectThatWasWrittenWhileItWasReadAreNeitherServedNorKept() throws {
     let bytes = random(300_000)
     let version = Version(bytes, tag: "\"one\"")
-    let whole = version.answer()
     fixture.script.play(
-      { (request, sink, call) throws(StoreError) in
-        _ = try whole(request, sink, call)
-        throw StoreError(.conflict, "was written while it was read")
-      }, Version(random(300_000), tag: "\"two\"").answer())
+      version.answer(failure: StoreError(.conflict, "was written while it was read")),
+      Version(random(300_000), tag: "\"two\"").answer())
     let cache = try fixture.cache()
     let file = try cache.open(name, Call())
     do throws(StoreError) {

@@ -79,10 +79,11 @@ struct Version: Sendable {
   ///   - cut: after how many bytes of this answer the connection breaks.
   ///   - piece: how many bytes come at a time.
   ///   - ignoresCondition: send the bytes although the tag is the same.
+  ///   - failure: thrown after the last byte.
   ///   - pause: called before the bytes at each position.
   func answer(
     cut: Int? = nil, piece: Int = 16_384, ignoresCondition: Bool = false,
-    pause: (@Sendable (Int64) -> Void)? = nil
+    failure: StoreError? = nil, pause: (@Sendable (Int64) -> Void)? = nil
   ) -> ScriptedStore.Answer {
     { (request, sink, call) throws(StoreError) in
       if let wanted = request.unlessTag, wanted == tag, !ignoresCondition { return .notModified }
@@ -105,6 +106,7 @@ struct Version: Sendable {
       if cut != nil, position < Int(range.upperBound) {
         throw StoreError(.connectivity, "the connection was cut")
       }
+      if let failure { throw failure }
       return .complete(head)
     }
   }
