@@ -54,9 +54,14 @@ package final class Listings: Sendable {
     observer.withLock { $0 = body }
   }
 
-  /// The listing that needs no asking; nil when the store must be asked. Memory, and a read of the
-  /// index where memory has nothing.
+  /// The listing that needs no asking; nil when the store must be asked. Memory, and a quick read
+  /// of the index where memory has nothing.
   package func fresh(_ folder: FolderName) -> Answer? {
+    fresh(folder, upTo: Self.quickBytes)
+  }
+
+  /// - Parameter limit: bytes of a listing that is read from the index.
+  private func fresh(_ folder: FolderName, upTo limit: Int64) -> Answer? {
     let now = Instant.now
     let (listing, standIn, trustedSince) = state.withLock { state in
       (state.memory.listing(folder), state.memory.standIn(folder, at: now), state.trustedSince)
@@ -66,8 +71,7 @@ package final class Listings: Sendable {
       let believed = max(isTrusted ? listing.freshness(options.maxAge) : .zero, standIn)
       return believed > .zero ? Answer(listing: listing, believed: believed) : nil
     }
-    guard let facts = rows?.facts(folder), facts.bytes < Self.quickBytes,
-      facts.fetchedAt >= trustedSince,
+    guard let facts = rows?.facts(folder), facts.bytes < limit, facts.fetchedAt >= trustedSince,
       Listing.freshness(options.maxAge, fetchedAt: facts.fetchedAt, cost: facts.cost) > .zero,
       let listing = kept(folder)
     else { return nil }
@@ -109,7 +113,7 @@ package final class Listings: Sendable {
   package func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
     let root = state.withLock { $0.watch.opening(folder, at: .now) }
     defer { state.withLock { $0.watch.served(folder, at: .now) } }
-    if let answer = fresh(folder) { return answer }
+    if let answer = fresh(folder, upTo: .max) { return answer }
     do throws(StoreError) {
       if let root, store.capabilities.flatListing, store.session.isCredible,
         let listing = try walk(root, to: folder, call)
@@ -134,7 +138,9 @@ package final class Listings: Sendable {
     if let listing = kept(folder), listing.freshness(options.maxAge, cost: .zero) > .zero {
       return
     }
-    _ = try shared(folder, pageLimit: Self.pagesForOneName, call)
+    if case .tooLong = try shared(folder, pageLimit: Self.pagesForOneName, call) {
+      state.withLock { _ = $0.long.insert(folder) }
+    }
   }
 
   /// What a name in a folder leads to; nil for nothing. A folder that is short is listed, which
@@ -144,7 +150,7 @@ package final class Listings: Sendable {
   package func find(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
     -> (entry: ListingEntry?, believed: Span)
   {
-    if let answer = fresh(folder) { return try find(name, in: answer, call) }
+    if let answer = fresh(folder, upTo: .max) { return try find(name, in: answer, call) }
     do throws(StoreError) {
       if !isLong(folder) {
         let outcome = try shared(folder, pageLimit: Self.pagesForOneName, call)

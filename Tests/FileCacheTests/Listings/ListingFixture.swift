@@ -2,6 +2,7 @@ import BucketStore
 import FileCache
 import Glibc
 import Platform
+import SQLite
 import TestSupport
 
 /// Listings over a store in memory, kept in the index of a cache in a folder of its own.
@@ -43,6 +44,9 @@ final class ListingFixture {
     cache = try Self.cache(scratch, store)
     listings = Listings(store: store, database: cache.database, options: options)
   }
+
+  /// The index that the listings are kept in.
+  var database: Database { cache.database }
 
   /// The names in a folder, asked for as a reader of it does.
   func names(_ prefix: ByteString = "", _ call: Call = Call()) throws(StoreError) -> [ByteString] {

@@ -2,6 +2,7 @@ import BucketStore
 import FileCache
 import Foundation
 import Platform
+import SQLite
 import TestSupport
 import Testing
 
@@ -15,6 +16,21 @@ import Testing
     fixture.store.forgetRequests()
     #expect(try fixture.names() + fixture.names("f/") == before)
     #expect(fixture.listings.fresh(folder("f/"))?.listing.entry("1")?.size == 3)
+    #expect(fixture.store.requests.isEmpty)
+  }
+
+  @Test func aLongListingIsNotAskedForAgainEither() throws {
+    let fixture = try ListingFixture()
+    let tail = String(repeating: "x", count: 200)
+    fixture.fill((0..<2500).map { ByteString("\($0)\(tail)") })
+    #expect(try fixture.names().count == 2500)
+    try fixture.restart()
+    fixture.store.forgetRequests()
+    #expect(
+      fixture.listings.fresh(folder(""))?.listing.count == nil,
+      "too long to be read without waiting")
+    #expect(try fixture.names().count == 2500)
+    #expect(fixture.listings.fresh(folder(""))?.listing.count == 2500)
     #expect(fixture.store.requests.isEmpty)
   }
 
@@ -37,6 +53,27 @@ import Testing
     #expect(after.fetchedAt == before.fetchedAt && after.cost == before.cost)
     #expect(after.entry("vague")?.size == nil && after.entry("vague")?.tag == nil)
     #expect(after.entry("x.jpg")?.contentType == "image/jpeg")
+  }
+
+  @Test func whatACrashLeftUnfinishedIsNeverShown() throws {
+    let fixture = try ListingFixture()
+    fixture.fill(["1", "2"])
+    _ = try fixture.names()
+    try fixture.database.write { (connection) throws(DatabaseError) in
+      try connection.execute(
+        """
+        INSERT INTO listings (id, bucket, prefix, fetched, cost, bytes, hidden, complete)
+          SELECT 77, bucket, prefix, fetched + 1, cost, bytes, 0, 0 FROM listings
+          WHERE bucket = CAST('b' AS BLOB);
+        INSERT INTO entries (listing, name, kind) VALUES (77, CAST('torn' AS BLOB), 0);
+        """)
+    }
+    try fixture.restart()
+    #expect(try fixture.names() == ["1", "2"])
+    let left = try fixture.database.read { (connection) throws(DatabaseError) in
+      try connection.first("SELECT count(*) FROM entries WHERE listing = 77") { $0.integer(0) }
+    }
+    #expect(left == 0)
   }
 
   @Test func anOldListingIsAskedForAgainAndAnswersWhenThatFails() throws {
