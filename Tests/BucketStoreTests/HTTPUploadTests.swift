@@ -120,6 +120,55 @@ private final class CountingSource: PutSource {
     #expect(taken > .seconds(2))
   }
 
+  @Test func bytesThatLeaveTheKernelSlowlyAreNoSilence() throws {
+    // All of them fit into the buffers between, long before the server has read them.
+    let size = 1_500_000
+    let server = try RawServer { connection in
+      var seen = 0
+      while seen < size, let bytes = connection.receive() {
+        seen += bytes.count
+        connection.pause(.milliseconds(50))
+      }
+      connection.answer()
+    }
+    let request = request(server.url, CountingSource(), 0..<Int64(size))
+    let taken = span {
+      #expect(client.failure(request, Call(timeout: .milliseconds(600))) == nil)
+    }
+    #expect(taken > .milliseconds(600))
+  }
+
+  @Test(arguments: [HTTPRepetition.always, .unlessWhole, .never])
+  func aPayloadGoesOutAgainOnlyWhereThatDoesNoHarm(_ repetition: HTTPRepetition) throws {
+    // Answers once on each connection, and reads the next request whole before it closes.
+    let server = try RawServer { connection in
+      if connection.readRequest() != nil, connection.answer() { _ = connection.readRequest() }
+    }
+    var request = request(server.url, CountingSource(), 0..<200_000)
+    request.repetition = repetition
+    #expect(client.failure(request) == nil)
+    #expect(client.failure(request)?.kind == (repetition == .always ? nil : .connectivity))
+    #expect(server.requests.count == (repetition == .always ? 3 : 2))
+  }
+
+  @Test(arguments: [HTTPRepetition.always, .unlessWhole, .never])
+  func halfAPayloadGoesOutAgainUnlessHalvesAreKept(_ repetition: HTTPRepetition) throws {
+    let count = Locked(0)
+    let server = try RawServer { connection in
+      let number = count.withLock { count in
+        count += 1
+        return count
+      }
+      while connection.readRequest() != nil, connection.answer(), number > 1 {}
+      if number == 1 { _ = connection.receive() }
+    }
+    #expect(client.failure(HTTPRequest("GET", server.url + "/")) == nil)
+    var request = request(server.url, CountingSource(), 0..<20_000_000)
+    request.repetition = repetition
+    #expect(client.failure(request)?.kind == (repetition == .never ? .connectivity : nil))
+    #expect(server.accepted == (repetition == .never ? 1 : 2))
+  }
+
   @Test func aServerThatStopsReadingEndsAtTheDeadline() throws {
     let release = Cancellation()
     defer { release.cancel() }

@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 import Platform
 
 /// One request on one easy handle: its settings, its callbacks, its answer. Net thread only.
@@ -16,7 +17,11 @@ final class Exchange {
   private let errorText = UnsafeMutableBufferPointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var head = HTTPHead()
   private var body: [UInt8] = []
+  /// Bytes of the payload that libcurl has taken, now and at most.
   private var sent: Int64 = 0
+  private var mostSent: Int64 = 0
+  /// Bytes that the kernel had taken and not seen acknowledged, at the last look.
+  private var unacknowledged: CInt = 0
   /// What we found ourselves; it counts before libcurl's code.
   private var failure: StoreError?
   /// Enough of a refusal's body is here; the rest is not read.
@@ -182,6 +187,7 @@ final class Exchange {
     guard count == part.count else {
       return fail(.damaged, "the bytes to send ended early", Int(CURL_READFUNC_ABORT))
     }
+    mostSent = max(mostSent, sent)
     counters.withLock { $0.bytesOut += Int64(count) }
     return count
   }
@@ -212,11 +218,34 @@ final class Exchange {
   }
 
   private func rewind(to offset: curl_off_t) -> CInt {
-    guard 0...(transfer.request.payload?.count ?? 0) ~= Int64(offset) else {
-      return CURL_SEEKFUNC_FAIL
-    }
+    let size = transfer.request.payload?.count ?? 0
+    guard 0...size ~= Int64(offset), mayRepeat(size) else { return CURL_SEEKFUNC_FAIL }
     sent = Int64(offset)
     return CURL_SEEKFUNC_OK
+  }
+
+  private func mayRepeat(_ size: Int64) -> Bool {
+    switch transfer.request.repetition {
+    case .always: true
+    case .unlessWhole: mostSent < size
+    case .never: mostSent == 0
+    }
+  }
+
+  /// Whether a payload is on its way and no answer has come.
+  var isSending: Bool { mostSent > 0 && !head.isComplete }
+
+  /// Notes progress where bytes that the kernel had taken have reached the server since: on a slow
+  /// line megabytes of them are on their way for longer than a call's time.
+  func noteDrain() {
+    var count: CInt = 0
+    // It fails on a connection that is gone, which libcurl finds out by itself.
+    guard let socket, ioctl(socket, UInt(TIOCOUTQ), &count) == 0 else { return }
+    if count < unacknowledged {
+      // When nobody waits any more, the next callback ends the transfer.
+      _ = transfer.noteProgress()
+    }
+    unacknowledged = count
   }
 
   private func fail(_ kind: StoreError.Kind, _ words: String, _ result: Int) -> Int {
@@ -246,6 +275,7 @@ final class Exchange {
   func diedUnsent(_ code: CURLcode) -> Bool {
     var connections = 0
     guard code == CURLE_SEND_ERROR, head.status == 0, failure == nil,
+      transfer.request.repetition != .never || mostSent == 0,
       bucketfs_get_long(easy, CURLINFO_NUM_CONNECTS, &connections) == CURLE_OK
     else { return false }
     return connections == 0

@@ -26,6 +26,8 @@ package struct HTTPRequest: Sendable {
   package var url: String
   package var headers: [(name: String, value: String)]
   package var payload: HTTPBody?
+  /// Whether its payload may go out again by itself, where a kept connection broke unanswered.
+  package var repetition = HTTPRepetition.always
   /// Whether the answer may come compressed; it is expanded before anyone sees it.
   ///
   /// For listings and other JSON. Leave it off for objects and for questions about them: a
@@ -49,6 +51,16 @@ extension HTTPRequest {
   package var body: [UInt8]? {
     if case .bytes(let bytes) = payload { bytes } else { nil }
   }
+}
+
+/// When a request may be sent a second time without its sender's knowing.
+package enum HTTPRepetition: Sendable {
+  /// It does no harm.
+  case always
+  /// As long as a part of the payload had not gone out: the server cannot have acted upon it.
+  case unlessWhole
+  /// The server keeps parts of it too.
+  case never
 }
 
 /// What a request carries.

@@ -45,6 +45,12 @@ final class Transfer: Sendable {
     self.timeout = timeout
   }
 
+  /// Whether it carries an object's bytes, one way or the other.
+  var isBulk: Bool {
+    if case .source = request.payload { return true }
+    return sink != nil
+  }
+
   // MARK: the waiting thread
 
   /// Waits for the answer, for the deadline without progress, or for `cancel`.

@@ -50,7 +50,7 @@ final class TransferLoop {
       // A slot that came free is filled before sleeping.
       if collectFinished(), queue.canStart { continue }
       // Woken by sockets, by libcurl's own timers and by the mailbox.
-      curl_multi_poll(multi, nil, 0, 60_000, nil)
+      curl_multi_poll(multi, nil, 0, noteDrains() ? 200 : 60_000, nil)
     }
     stop()
   }
@@ -95,6 +95,16 @@ final class TransferLoop {
     }
     counters.withLock { $0.requests += 1 }
     running[easy] = exchange
+  }
+
+  /// - Returns: whether there is a payload on its way, to be looked at again soon.
+  private func noteDrains() -> Bool {
+    var isSending = false
+    for exchange in running.values where exchange.isSending {
+      exchange.noteDrain()
+      isSending = true
+    }
+    return isSending
   }
 
   /// - Returns: whether a transfer has ended.
