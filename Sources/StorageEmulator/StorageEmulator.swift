@@ -143,6 +143,10 @@ package final class StorageEmulator: Sendable {
   /// Moves the clock of tokens and timestamps.
   package func advanceClock(seconds: Int64) { world.advanceClock(seconds: seconds) }
 
+  /// How long the edge before the hosted service hands out again what it has handed out, whatever
+  /// was written since; for the same path, query and token. Zero is no edge.
+  package func setStaleness(_ span: Span) { world.setStaleness(span) }
+
   /// Replaces users and policies; tokens that were given stay good until they expire.
   package func setPolicies(_ policies: Policies) {
     world.contents.withLock { $0.policies = policies }

@@ -91,6 +91,13 @@ final class Connection {
     return Glibc.poll(&poll, 1, milliseconds) > 0
   }
 
+  /// Whether bytes, or the end, can be read; waits up to the given time for them.
+  func isReadable(within milliseconds: Int32) -> Bool {
+    if position < buffer.count { return true }
+    var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return Glibc.poll(&poll, 1, milliseconds) > 0
+  }
+
   private func fill() throws(Failure) -> Bool {
     if position > 0 {
       buffer.removeFirst(position)

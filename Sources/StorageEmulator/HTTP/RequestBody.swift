@@ -75,6 +75,11 @@ final class RequestBody {
     }
   }
 
+  /// Whether a piece can be had without waiting, or within a time; the end counts as one.
+  func isReady(within milliseconds: Int32) -> Bool {
+    isConsumed || connection.isReadable(within: milliseconds)
+  }
+
   /// The whole body.
   ///
   /// - Throws: a refusal when it is longer than `limit` bytes.

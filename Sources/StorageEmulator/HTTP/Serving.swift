@@ -44,8 +44,9 @@ struct Serving: Sendable {
       if effect.lie == .whole { request.headers["Range"] = nil }
     }
     let body = try RequestBody(request, on: connection, cut: effect?.cutRequestAfter)
+    defer { log.update(number) { $0.bytesIn = body.received } }
     let response: Response
-    if let planned = effect.flatMap(Self.planned) {
+    if let planned = effect.flatMap({ Self.planned($0, route) }) {
       response = planned
     } else {
       response = try service.answer(request, route, body, effect)
@@ -64,9 +65,10 @@ struct Serving: Sendable {
   }
 
   /// The answer that a fault gives in place of the service's.
-  private static func planned(_ effect: Fault.Effect) -> Response? {
+  private static func planned(_ effect: Fault.Effect, _ route: Route) -> Response? {
     if let trouble = effect.trouble.flatMap({ Refusal.troubles[$0] }) {
-      return trouble.response(hidesCode: false)
+      return route.name == .tus
+        ? trouble.resumableResponse(hidesCode: false) : trouble.response(hidesCode: false)
     }
     guard let status = effect.status else { return nil }
     switch effect.body {

@@ -15,6 +15,13 @@ struct Route: Sendable {
     case signed
   }
 
+  /// What is asked of an upload in parts.
+  enum Resuming: Sendable {
+    case tell
+    case append
+    case discard
+  }
+
   enum Call: Sendable {
     case download(Reader)
     case info(Reader)
@@ -29,6 +36,9 @@ struct Route: Sendable {
     case signMany
     case signUpload
     case signedUpload
+    case beginResumable
+    case resumable(Resuming, String)
+    case resumableOptions
     case buckets
     case bucket
     case createBucket

@@ -36,6 +36,7 @@ struct Router: Sendable {
     switch segments.first {
     case "object": findObject(method, Array(segments.dropFirst()), &route)
     case "bucket": findBucket(method, Array(segments.dropFirst()), &route)
+    case "upload" where profile != .old: findUpload(method, Array(segments.dropFirst()), &route)
     case "status" where segments.count == 1: route.call = .status
     case "health" where segments.count == 1: route.call = .health
     case "version" where segments.count == 1: route.call = .version
@@ -95,6 +96,21 @@ struct Router: Sendable {
     case (_, _) where reads: set(rest[...], .object, .download(.lenient), &route)
     default: break
     }
+  }
+
+  private func findUpload(_ method: String, _ rest: [Substring], _ route: inout Route) {
+    guard rest.first == "resumable", rest.count <= 2 else { return }
+    let id = rest.dropFirst().first.map(String.init) ?? ""
+    switch (method, id.isEmpty) {
+    case ("OPTIONS", _): route.call = .resumableOptions
+    case ("POST", true): route.call = .beginResumable
+    case ("HEAD", false): route.call = .resumable(.tell, id)
+    case ("PATCH", false): route.call = .resumable(.append, id)
+    case ("DELETE", false): route.call = .resumable(.discard, id)
+    default: return
+    }
+    route.name = .tus
+    if let place = ResumableUpload.place(of: id) { (route.bucket, route.key) = place }
   }
 
   private func findInfo(_ rest: ArraySlice<Substring>, _ route: inout Route) {

@@ -41,7 +41,7 @@ extension Service {
   }
 
   func download(_ exchange: Exchange, _ reader: Route.Reader) throws(Failure) -> Response {
-    let row = try find(exchange, reader)
+    let row = try edgeRow(exchange, reader)
     var headers = readHeaders(row, exchange, reader)
     if exchange.isHead, !isSigned(reader) {
       // Answered from the row alone: no conditions, no ranges.

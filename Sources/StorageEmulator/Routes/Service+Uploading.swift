@@ -41,13 +41,21 @@ extension Service {
       if source.multipart != nil, writer.count > limit { throw .refused(.tooLarge) }
     }
     let (blob, tag) = try writer.finish()
-    if let delay = exchange.effect?.commitDelay { exchange.body.pause(delay) }
+    try disturbCommit(exchange)
     return try commit(bucket, key) { now, known in
       ObjectRow(
         id: known?.id ?? Identifier.uuid(), version: Identifier.uuid(), key: key, owner: owner,
         createdAt: known?.createdAt ?? now, updatedAt: now, modifiedAt: world.blobTime(now),
         size: writer.count, type: source.type, cacheControl: source.cacheControl, tag: tag,
         robots: robots, userMetadata: source.userMetadata ?? [:], blob: blob)
+    }
+  }
+
+  /// What a fault does to an upload whose bytes are all there.
+  func disturbCommit(_ exchange: Exchange) throws(Failure) {
+    if let delay = exchange.effect?.commitDelay { exchange.body.pause(delay) }
+    if let trouble = exchange.effect?.commitTrouble.flatMap({ Refusal.troubles[$0] }) {
+      throw .refused(trouble)
     }
   }
 
@@ -94,7 +102,7 @@ extension Service {
   }
 
   /// Types are compared whole, parameters included; `image/*` stands for every image type.
-  private func checkType(_ type: String, _ settings: Bucket.Settings) throws(Failure) {
+  func checkType(_ type: String, _ settings: Bucket.Settings) throws(Failure) {
     guard let allowed = settings.allowedTypes, !allowed.isEmpty else { return }
     let isAllowed = allowed.contains { rule in
       rule == type || (rule.hasSuffix("/*") && type.hasPrefix(rule.dropLast()))

@@ -45,6 +45,7 @@ struct Service: Sendable {
   }
 
   private func answer(_ refusal: Refusal, _ request: Request, _ route: Route) -> Response {
+    if route.name == .tus { return refusal.resumableResponse(hidesCode: profile == .old) }
     // A failed HEAD of an object tells nothing, whatever failed.
     if request.method == "HEAD", route.key != nil { return Response(status: 400) }
     var response = refusal.response(hidesCode: profile == .old)
@@ -79,6 +80,9 @@ struct Service: Sendable {
     case .signMany: return try signMany(exchange)
     case .signUpload: return try signUpload(exchange)
     case .signedUpload: return try signedUpload(exchange)
+    case .beginResumable: return try beginResumable(exchange)
+    case .resumable(let what, let id): return try resumable(exchange, what, id)
+    case .resumableOptions: return resumableOptions()
     case .buckets: return try buckets(exchange)
     case .bucket: return try bucket(exchange)
     case .createBucket: return try createBucket(exchange)

@@ -8,7 +8,7 @@ extension Fault {
   ///
   /// Members of `effect`: `status`, `body`, `trouble`, `delay_ms`, `hang`, `cut_after`,
   /// `cut_request_after`, `stall_after`, `lose_answer`, `lie`, `by`, `at`, `etag_after`,
-  /// `bytes_per_s`, `commit_delay_ms`.
+  /// `bytes_per_s`, `commit_delay_ms`, `fail_commit`.
   ///
   /// - Returns: nil when a member is unknown or of the wrong kind: a fault that was misspelt must
   ///   not pass for one that never struck.
@@ -57,6 +57,9 @@ extension Fault.Effect {
     case "at": at = whole
     case "etag_after": tagAfter = whole
     case "bytes_per_s": bytesPerSecond = whole
+    case "fail_commit":
+      commitTrouble = value.text
+      return commitTrouble.map { Refusal.troubles[$0] != nil } ?? false
     case "commit_delay_ms": commitDelay = .milliseconds(value.whole ?? 0)
     default: return false
     }

@@ -4,7 +4,7 @@ package import Platform
 package struct Fault: Sendable {
   /// `GET`, `PUT`… or `*`.
   package var method: String
-  /// `object`, `list`, `info`, `upload`, `auth`, `bucket`, `move`, `copy`, `remove`, `sign`, `*`.
+  /// `object`, `list`, `info`, `upload`, `tus`, `auth`, `bucket`, `move`, `copy`, `remove`, `sign`, `*`.
   package var route: String
   /// nil for every bucket.
   package var bucket: String?
@@ -85,6 +85,8 @@ package struct Fault: Sendable {
     package var bytesPerSecond: Int?
     /// How long an upload waits between the permission test and the commit.
     package var commitDelay = Span.zero
+    /// Takes all bytes of an upload, and then fails with this trouble and throws them away.
+    package var commitTrouble: String?
 
     /// Nothing happens.
     package init() {}
@@ -129,6 +131,9 @@ package struct Fault: Sendable {
     }
     /// Waits between the permission test of an upload and its commit.
     package static func commitDelay(_ span: Span) -> Effect { with { $0.commitDelay = span } }
+
+    /// Takes all bytes of an upload, and then fails with this trouble, as `LockTimeout`.
+    package static func failCommit(_ code: String) -> Effect { with { $0.commitTrouble = code } }
 
     private static func with(_ change: (inout Effect) -> Void) -> Effect {
       var effect = Effect()

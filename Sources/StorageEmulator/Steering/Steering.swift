@@ -6,6 +6,7 @@ import Platform
 /// - `GET /_emulator/requests[?since=N]` reads the request log; `DELETE` empties it.
 /// - `POST /_emulator/clock` `{"advance_s": N}` moves the clock of tokens and timestamps.
 /// - `POST /_emulator/auth` `{"token_life_s": N, "reuse_interval_s": N}`, either alone.
+/// - `POST /_emulator/cdn` `{"stale_s": N}` sets how long the edge keeps what it has handed out.
 /// - `POST /_emulator/users` replaces users and policies (see `Policies`).
 /// - `GET /_emulator/keys` shows the keys of the project.
 struct Steering: Sendable {
@@ -30,6 +31,10 @@ struct Steering: Sendable {
       return Response(json: [:])
     case ("POST", "/_emulator/clock"): return moveClock(body)
     case ("POST", "/_emulator/auth"): return setTokens(body)
+    case ("POST", "/_emulator/cdn"):
+      guard let seconds = body?["stale_s"]?.whole else { return Self.bad("stale_s is missing") }
+      world.setStaleness(.seconds(Double(seconds)))
+      return Response(json: [:])
     case ("POST", "/_emulator/users"): return setUsers(body)
     case ("GET", "/_emulator/keys"):
       return Response(json: [

@@ -8,6 +8,7 @@ final class BlobWriter {
 
   private let store: BlobStore
   private let tagsByPart: Bool
+  private let partSize: Int
   private var held: [UInt8] = []
   private var blobFile: BlobFile?
   private var written = 0
@@ -18,10 +19,13 @@ final class BlobWriter {
   private var partFill = 0
   private var partDigests: [UInt8] = []
 
-  /// - Parameter tagsByPart: whether a body above 16 MiB gets the `-N` tag of a multi-part upload.
-  init(_ store: BlobStore, tagsByPart: Bool) {
+  /// - Parameters:
+  ///   - tagsByPart: whether a body of several parts gets the `-N` tag of a multi-part upload.
+  ///   - partSize: the size of these parts in bytes.
+  init(_ store: BlobStore, tagsByPart: Bool, partSize: Int = BlobWriter.partSize) {
     self.store = store
     self.tagsByPart = tagsByPart
+    self.partSize = partSize
   }
 
   private(set) var count = 0
@@ -54,7 +58,7 @@ final class BlobWriter {
   }
 
   private func tag() -> String {
-    if tagsByPart, count > Self.partSize {
+    if tagsByPart, count > partSize {
       if partFill > 0 { endPart() }
       return "\"\(Digest.hex(.md5, of: partDigests))-\(partCount)\""
     }
@@ -66,11 +70,11 @@ final class BlobWriter {
   private func digestParts(_ bytes: [UInt8]) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let piece = rest.prefix(Self.partSize - partFill)
+      let piece = rest.prefix(partSize - partFill)
       piece.withUnsafeBytes { part.update($0) }
       partFill += piece.count
       rest = rest.dropFirst(piece.count)
-      if partFill == Self.partSize { endPart() }
+      if partFill == partSize { endPart() }
     }
   }
 

@@ -6,6 +6,9 @@ final class World: Sendable {
   let keys: Keys
   let blobs: BlobStore
   let contents: Locked<Contents>
+  /// Uploads in parts by their ids; they end with the process.
+  let uploads = Locked<[String: ResumableUpload]>([:])
+  let edge = Locked(EdgeCache())
 
   init(_ configuration: Configuration) throws(Errno) {
     self.configuration = configuration
