@@ -14,7 +14,7 @@ package protocol WritableStore: BucketStore {
   /// Stores an object whole: afterwards readers see all of the new bytes, or all of the old.
   ///
   /// Not safe to repeat with `.absent` after an unknown outcome: the first try may have stored it,
-  /// and then the second throws `exists`. Otherwise safe.
+  /// and then the second throws `exists`; with `.version` it throws `conflict`. Safe with `.none`.
   /// - Parameters:
   ///   - request: where to, what kind, and on which condition.
   ///   - source: the bytes; read from the store's own thread, in order, and from the start again

@@ -1,5 +1,6 @@
 import BucketStore
 import Platform
+import StorageEmulator
 import TestSupport
 import Testing
 
@@ -7,6 +8,8 @@ import Testing
 enum WritableStoreKind: String, CaseIterable, CustomTestStringConvertible {
   case memory
   case directory
+  case supabaseHosted
+  case supabaseLocal
 
   var testDescription: String { rawValue }
 
@@ -21,7 +24,16 @@ enum WritableStoreKind: String, CaseIterable, CustomTestStringConvertible {
       let fixture = try DirectoryFixture()
       try fixture.createBucket("photos")
       return WritableFixture(store: try DirectoryStore(fixture.path), keptAlive: fixture)
+    case .supabaseHosted: return try Self.supabase(.hosted)
+    case .supabaseLocal: return try Self.supabase(.local)
     }
+  }
+
+  private static func supabase(_ profile: Configuration.Profile) throws -> WritableFixture {
+    let fixture = try SupabaseFixture(Configuration(profile: profile))
+    fixture.createBucket("photos")
+    return WritableFixture(
+      store: fixture.makeStore(key: fixture.emulator.serviceKey), keptAlive: fixture)
   }
 }
 

@@ -14,6 +14,12 @@ enum SupabaseErrors {
     case bytesMissing
     /// The server is too old for this call, or has it switched off.
     case routeMissing
+    /// The server knows no such upload, or no longer.
+    case uploadMissing
+    /// The upload is complete.
+    case uploadFinished
+    /// The server has another part of the upload than the one to follow upon.
+    case offsetConflict
   }
 
   struct Verdict: Sendable, Equatable {
@@ -170,7 +176,7 @@ enum SupabaseErrors {
   }
 
   /// An answer whose body is not the store's own: a gateway, a proxy, a captive portal.
-  private static func foreign(_ status: Int) -> StoreError {
+  static func foreign(_ status: Int) -> StoreError {
     switch status {
     case 401: StoreError(.refused, wrongKey)
     case 413: StoreError(.tooLarge, "a proxy before the store refused the size (HTTP 413)")

@@ -1,5 +1,8 @@
 /// The headers that every call of a project carries.
 enum SupabaseHeaders {
+  /// For a body of JSON.
+  static let json = [(name: "Content-Type", value: "application/json")]
+
   /// - Parameters:
   ///   - key: read by the gateway alone, as `apikey`.
   ///   - token: the user's token, or a key that is one.

@@ -165,7 +165,9 @@ enum SupabaseJSON {
 
   static func encode(_ value: some Encodable) throws(StoreError) -> [UInt8] {
     do {
-      return Array(try JSONEncoder().encode(value))
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .sortedKeys
+      return Array(try encoder.encode(value))
     } catch {
       throw StoreError(.server, "the request cannot be written as JSON")
     }

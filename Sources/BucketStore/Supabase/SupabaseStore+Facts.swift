@@ -82,7 +82,8 @@ extension SupabaseStore {
         }
       }
       exists = false
-    case .bucketMissing, .bytesMissing: return response
+    case .bucketMissing, .bytesMissing, .uploadMissing, .uploadFinished, .offsetConflict:
+      return response
     case nil:
       let isMissing =
         SupabaseErrors.verdict(on: response, reading: true).error.kind == .notFound

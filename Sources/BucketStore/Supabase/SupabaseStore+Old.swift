@@ -26,7 +26,7 @@ extension SupabaseStore {
   {
     let response = try send(
       "POST", "/object/list/" + Percent.encode(bucket),
-      headers: [("Content-Type", "application/json")], body: SupabaseJSON.encode(body), call)
+      headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), call)
     guard response.status == 200 else {
       throw SupabaseErrors.verdict(on: response, reading: true).error
     }
@@ -51,7 +51,7 @@ extension SupabaseStore {
       let body = SupabaseJSON.SignBody(paths: batch.map(\.text))
       let response = try send(
         "POST", "/object/sign/" + Percent.encode(bucket),
-        headers: [("Content-Type", "application/json")], body: SupabaseJSON.encode(body), call)
+        headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), call)
       guard response.status == 200 else {
         throw SupabaseErrors.verdict(on: response, reading: true).error
       }

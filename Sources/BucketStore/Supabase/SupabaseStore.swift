@@ -3,8 +3,8 @@ import Platform
 /// A project's storage over the server's REST interface.
 ///
 /// Reads go through `/object/authenticated/…` and `/object/info/authenticated/…` alone: elsewhere
-/// the server takes an expired token for none and answers "bucket not found". HEAD is never used:
-/// its failures have no body. Retries are a decorator's; two are the store's own, once each: after
+/// the server takes an expired token for none and answers "bucket not found". HEAD is not used for
+/// objects: its failures have no body. Retries are a decorator's; two are the store's own, once each: after
 /// the renewal of an expired token, and of an object whose bytes were being replaced.
 package final class SupabaseStore: BucketStore {
   /// What is known of a server's calls; nil until an answer has shown it.
@@ -13,6 +13,8 @@ package final class SupabaseStore: BucketStore {
     var listing: Bool?
     /// The info call.
     var info: Bool?
+    /// Resumable uploads.
+    var resumable: Bool?
   }
 
   let address: SupabaseAddress
@@ -52,20 +54,25 @@ package final class SupabaseStore: BucketStore {
   /// - Parameters:
   ///   - path: below the storage base, percent-encoded, beginning with `/`.
   ///   - sink: takes the body of a success.
+  ///   - repetition: whether it may go out again by itself after a connection broke.
   /// - Returns: every answer but that of an expired token.
   /// - Throws: `StoreError` of the transport or the session.
   func send(
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],
-    body: [UInt8]? = nil, into sink: (any HTTPSink)? = nil, _ call: Call
+    body: HTTPBody? = nil, into sink: (any HTTPSink)? = nil, repetition: HTTPRepetition = .always,
+    _ call: Call
   ) throws(StoreError) -> HTTPResponse {
+    var request = HTTPRequest(method, address.storage + path, headers: headers)
+    request.payload = body
+    request.repetition = repetition
     let bearer = try user.bearer(call)
-    let response = try perform(method, path, headers, body, sink, bearer.token, call)
+    let response = try perform(request, sink, bearer.token, call)
     guard isExpired(response) else { return response }
     guard bearer.isUser else {
       throw StoreError(.refused, "the project's key has expired: take a new one")
     }
     let token = try user.renew(after: bearer.token, refused: true, call)
-    let second = try perform(method, path, headers, body, sink, token, call)
+    let second = try perform(request, sink, token, call)
     guard isExpired(second) else { return second }
     throw StoreError(
       .sessionExpired,
@@ -78,15 +85,12 @@ package final class SupabaseStore: BucketStore {
   }
 
   private func perform(
-    _ method: String, _ path: String, _ headers: [(name: String, value: String)],
-    _ body: [UInt8]?, _ sink: (any HTTPSink)?, _ token: String?, _ call: Call
+    _ request: HTTPRequest, _ sink: (any HTTPSink)?, _ token: String?, _ call: Call
   ) throws(StoreError) -> HTTPResponse {
-    try transport.perform(
-      HTTPRequest(
-        method, address.storage + path,
-        headers: SupabaseHeaders.identity(key: key, token: token, extra: self.headers) + headers,
-        body: body),
-      into: sink, call)
+    var request = request
+    request.headers =
+      SupabaseHeaders.identity(key: key, token: token, extra: headers) + request.headers
+    return try transport.perform(request, into: sink, call)
   }
 
   /// Refuses at once what no bucket is named, and what would name a route of the server.
