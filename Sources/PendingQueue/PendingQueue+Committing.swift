@@ -116,11 +116,28 @@ extension PendingQueue {
       _ = state.wait(until: .now + Self.gathering) { $0.phase == .closing ? true : nil }
     }
     commit()
+    // What could not be kept, on a full disk say, is tried again after a while.
+    let hasFailed = state.withLock { state in
+      state.uncommitted.contains { state.slots[$0]?.isUncommitted == false }
+    }
+    if hasFailed { _ = state.wait(until: .now + .seconds(1)) { $0.phase == .closing ? true : nil } }
     return state.withLock { $0.phase != .closing }
   }
 
   /// Makes all that is acknowledged durable: bytes, then records, then names.
+  ///
+  /// One at a time: who comes second finds all of the first one's work done.
   func commit() {
+    _ = state.wait { state -> Bool? in
+      if state.isCommitting { return nil }
+      state.isCommitting = true
+      return true
+    }
+    commitBatch()
+    update { $0.isCommitting = false }
+  }
+
+  private func commitBatch() {
     let taken = state.withLock { state in
       state.uncommitted.compactMap { id in state.slots[id].map { (id, $0.acknowledgements) } }
     }
@@ -178,9 +195,6 @@ extension PendingQueue {
       return superseded
     }
     for id in superseded { retireSuperseded(id) }
-    if !failures.isEmpty {
-      _ = state.wait(until: .now + .seconds(1)) { $0.phase == .closing ? true : nil }
-    }
   }
 
   private func saveIfNeeded(_ id: PendingID) throws(Errno) {

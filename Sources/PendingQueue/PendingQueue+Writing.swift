@@ -22,18 +22,18 @@ extension PendingQueue {
     if isShared || (!keepingBytes && writers == 0) {
       let new = NewFile(
         base: record.base, mode: record.mode, attributes: record.attributes)
+      // Held by this handle from here on, whatever becomes of the record meanwhile.
+      let old: Content
       do throws(Errno) {
-        let old = try content(of: record)
-        end(record.id, nil)
-        return try make(object, new) { (content) throws(Errno) in
-          if keepingBytes {
-            try content.fill(
-              from: old.file.descriptor, size: old.shape.withLock { $0.size })
-          }
-        }
+        old = try content(of: record)
       } catch {
         end(record.id, nil)
         throw error
+      }
+      end(record.id, nil)
+      return try make(object, new) { (content) throws(Errno) in
+        guard keepingBytes else { return }
+        try content.fill(from: old.file.descriptor, size: old.shape.withLock { $0.size })
       }
     }
     let file = try attach(record, isWriter: true)

@@ -231,19 +231,26 @@ import Testing
       try check { link(bytes, "\(fixture.folder)/\(id).data") }
     }
     let before = try Self.residentBytes()
-    let start = Instant.now
+    // The processor's time: what the rest of the machine does is not of interest here.
+    let start = Self.processorTime
     try fixture.reopen()
-    let span = Instant.now.since(start)
+    let span = Span(nanoseconds: Self.processorTime.nanoseconds - start.nanoseconds)
     let memory = (try Self.residentBytes() - before) / 20_000
     #expect(fixture.queue.counts.waiting == 20_000)
     print("20,000 records: \(span.seconds) s, \(memory) bytes each")
-    // A second in a release build on a quiet machine; this one is neither.
-    #expect(span < .seconds(10))
+    // Of a debug build, and on two threads; half of it is seen as time, and less in a release.
+    #expect(span < .seconds(6))
     #expect(memory < 2048)
     let asked = Instant.now
     #expect(fixture.entry("holiday/2026/day 3/IMG_1501.jpg") != nil)
     #expect(fixture.queue.folder("holiday/2026/day 3/", in: "photos").files.count == 500)
     #expect(Instant.now.since(asked) < .seconds(1))
+  }
+
+  private static var processorTime: Span {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Span(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
   }
 
   private static func residentBytes() throws -> Int {

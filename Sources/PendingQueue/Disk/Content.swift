@@ -31,13 +31,24 @@ final class Content: Sendable {
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64, now: Timestamp) throws(Errno) {
     let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
     guard offset >= 0, !overflow else { throw .fileTooLarge }
-    try file.write(bytes, at: offset)
+    do throws(Errno) {
+      try file.write(bytes, at: offset)
+    } catch {
+      try cutBack()
+      throw error
+    }
     directory.note(.write("\(id).data", at: offset, Array(bytes)))
     shape.withLock { shape in
       shape.size = max(shape.size, end)
       shape.modified = now
       shape.isDirty = true
     }
+  }
+
+  /// Takes back what a write that failed had appended: its caller was told that it failed.
+  private func cutBack() throws(Errno) {
+    let size = shape.withLock { $0.size }
+    if Int64(try file.status().st_size) > size { try file.truncate(to: size) }
   }
 
   func truncate(to size: Int64, now: Timestamp) throws(Errno) {

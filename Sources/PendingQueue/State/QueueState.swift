@@ -18,6 +18,7 @@ struct QueueState {
   var index = FolderIndex()
   var counts = PendingCounts()
   var uncommitted: Set<PendingID> = []
+  var isCommitting = false
   var schedule = Schedule()
   /// What observers have not been told yet.
   var changes: [PendingChange] = []
