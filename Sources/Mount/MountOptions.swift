@@ -36,12 +36,14 @@ package struct MountOptions: Sendable {
     case "ro": readOnly = true
     case "allow_other": allowOther = true
     case "nonempty": allowNonEmpty = true
-    case "dev", "nodev", "suid", "nosuid", "exec", "noexec", "atime", "noatime", "diratime",
-      "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime", "sync", "async",
-      "dirsync":
+    case "dev", "nodev", "suid", "nosuid", "exec", "noexec", "sync", "async", "dirsync":
       kernelFlags.append(word)
     case "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group",
       "nofail", "_netdev", "default_permissions", "silent", "loud", "comment":
+      break
+    // No time of access is kept, so these change nothing; libfuse refuses most of them.
+    case "atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime",
+      "nostrictatime":
       break
     default:
       return word.hasPrefix("x-") || word.hasPrefix("X-") || word.hasPrefix("comment=")
@@ -60,8 +62,7 @@ package struct MountOptions: Sendable {
       "fsname=" + Self.escaped(source), "subtype=bucketfs", "default_permissions",
       "max_read=\(Self.maxRead)", "nosuid", "nodev",
     ]
-    // These three are the kernel's defaults, and libfuse does not know the words.
-    words += kernelFlags.filter { !["atime", "diratime", "relatime"].contains($0) }
+    words += kernelFlags
     if readOnly { words.append("ro") }
     if allowOther { words.append("allow_other") }
     return words.joined(separator: ",")

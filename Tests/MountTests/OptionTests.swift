@@ -19,14 +19,26 @@ import Testing
   @Test func flagsOfTheKernelAreHandedOn() {
     var options = MountOptions(mountPoint: "/m", source: "s")
     options.readOnly = false
-    for word in ["noexec", "relatime", "ro", "allow_other", "nonempty"] {
+    for word in ["noexec", "sync", "ro", "allow_other", "nonempty"] {
       let isTaken = options.take(word: word)
       #expect(isTaken)
     }
     #expect(options.allowNonEmpty)
     let words = options.libraryOptions.split(separator: ",")
-    #expect(words.suffix(3) == ["noexec", "ro", "allow_other"])
+    #expect(words.suffix(4) == ["noexec", "sync", "ro", "allow_other"])
     #expect(words.contains("max_read=1048576") && words.contains("subtype=bucketfs"))
+  }
+
+  @Test(arguments: [
+    "atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime",
+    "nostrictatime",
+  ])
+  func wordsForTimesOfAccessAreTakenAndChangeNothing(_ word: String) {
+    var options = MountOptions(mountPoint: "/m", source: "s")
+    let before = options.libraryOptions
+    let isTaken = options.take(word: word)
+    #expect(isTaken)
+    #expect(options.libraryOptions == before)
   }
 
   @Test(arguments: ["max_age=1", "", "xattr", "cache_size=1G"])
