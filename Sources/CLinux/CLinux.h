@@ -11,6 +11,7 @@ struct bucketfs_open_how {
   uint64_t mode;
   uint64_t resolve;
 };
+#define BUCKETFS_RESOLVE_NO_XDEV 0x01
 #define BUCKETFS_RESOLVE_NO_MAGICLINKS 0x02
 #define BUCKETFS_RESOLVE_NO_SYMLINKS 0x04
 #define BUCKETFS_RESOLVE_BENEATH 0x08

@@ -6,27 +6,36 @@ import Glibc
 /// What a server sends can name a path here, but never one outside the folder.
 package struct Directory: ~Copyable, Sendable {
   private let file: File
+  /// Whether paths that lead onto another mount are refused.
+  private let staysOnMount: Bool
 
   package var descriptor: CInt { file.descriptor }
 
   /// Takes over an open folder.
-  package init(owning file: consuming File) {
+  ///
+  /// - Parameter stayingOnMount: refuses what is mounted beneath (openat2(2), RESOLVE_NO_XDEV).
+  package init(owning file: consuming File, stayingOnMount: Bool = false) {
     self.file = file
+    staysOnMount = stayingOnMount
   }
 
-  package init(_ path: String) throws(Errno) {
+  /// - Parameter stayingOnMount: refuses what is mounted beneath (openat2(2), RESOLVE_NO_XDEV).
+  package init(_ path: String, stayingOnMount: Bool = false) throws(Errno) {
     file = try File(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    staysOnMount = stayingOnMount
   }
 
   /// Opens a relative path without following symlinks or leaving the folder.
   ///
-  /// - Throws: `Errno`; EXDEV when the path would leave the folder, ELOOP at a symlink.
+  /// - Throws: `Errno`; EXDEV when the path would leave the folder, or its mount where it stays on
+  ///   that; ELOOP at a symlink.
   package func open(_ path: ByteString, _ flags: CInt, mode: UInt32 = 0o600) throws(Errno) -> File {
     var how = bucketfs_open_how(
       flags: UInt64(UInt32(bitPattern: flags | O_CLOEXEC)),
       mode: flags & O_CREAT != 0 ? UInt64(mode) : 0,
       resolve: UInt64(
-        BUCKETFS_RESOLVE_BENEATH | BUCKETFS_RESOLVE_NO_SYMLINKS | BUCKETFS_RESOLVE_NO_MAGICLINKS))
+        BUCKETFS_RESOLVE_BENEATH | BUCKETFS_RESOLVE_NO_SYMLINKS | BUCKETFS_RESOLVE_NO_MAGICLINKS
+          | (staysOnMount ? BUCKETFS_RESOLVE_NO_XDEV : 0)))
     let descriptor = descriptor
     let opened = try path.withCString { (name) throws(Errno) in
       try check { bucketfs_openat2(descriptor, name, &how) }

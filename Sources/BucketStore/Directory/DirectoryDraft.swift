@@ -20,7 +20,8 @@ struct DirectoryDraft: ~Copyable {
     var tries = 0
     while true {
       do throws(Errno) {
-        let bucket = try Directory(owning: root.open(object.bucket, O_RDONLY | O_DIRECTORY))
+        let bucket = try Directory(
+          owning: root.open(object.bucket, O_RDONLY | O_DIRECTORY), stayingOnMount: true)
         if parent != "." { try bucket.makeFolders(parent) }
         let folder = try bucket.open(parent, O_RDONLY | O_DIRECTORY)
         let made = try temporary.withCString { (name) throws(Errno) in

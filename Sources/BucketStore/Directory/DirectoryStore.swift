@@ -5,7 +5,8 @@ package import Platform
 /// objects.
 ///
 /// The smallest store, and the contract's reference. What is not a regular file (symlinks,
-/// sockets, devices) is not an object; directories are seen only through the files in them.
+/// sockets, devices) is not an object; directories are seen only through the files in them. What
+/// is mounted beneath is not seen: it may be this very store, which would wait for itself.
 /// The tag is made of the file's inode, size and change time, so that any write gives a new one.
 package final class DirectoryStore: BucketStore {
   package let capabilities: StoreCapabilities
@@ -19,17 +20,30 @@ package final class DirectoryStore: BucketStore {
   /// - Throws: `Errno` of opening the directory.
   package init(_ path: String, pageSize: Int = 1000) throws(Errno) {
     capabilities = StoreCapabilities(flatListing: true, pageSize: max(pageSize, 1))
-    root = try Directory(path)
+    root = try Directory(path, stayingOnMount: true)
   }
 
   package func buckets(_ call: Call) throws(StoreError) -> [BucketInfo] {
     do throws(Errno) {
       let folder = try root.open(".", O_RDONLY | O_DIRECTORY)
-      return try folder.entries().filter { $0.kind == .folder }.map(\.name).sorted().map { name in
-        BucketInfo(name: name, created: nil)
+      var buckets: [BucketInfo] = []
+      for entry in try folder.entries().sorted(by: { $0.name < $1.name })
+      where entry.kind == .folder && !isMountPoint(entry.name) {
+        buckets.append(BucketInfo(name: entry.name, created: nil))
       }
+      return buckets
     } catch {
       throw Self.error(error, "the directory of buckets")
+    }
+  }
+
+  /// Whether something is mounted on a bucket's folder; a folder that cannot be read is shown.
+  private func isMountPoint(_ bucket: ByteString) -> Bool {
+    do throws(Errno) {
+      _ = try root.open(bucket, O_RDONLY | O_DIRECTORY)
+      return false
+    } catch {
+      return error == .crossDevice
     }
   }
 
@@ -38,7 +52,7 @@ package final class DirectoryStore: BucketStore {
     do throws(Errno) {
       _ = try root.open(bucket, O_RDONLY | O_DIRECTORY)
       return true
-    } catch .noEntry, .notDirectory, .loop {
+    } catch .noEntry, .notDirectory, .loop, .crossDevice {
       return false
     } catch {
       throw Self.error(error, "bucket \(bucket)")
@@ -110,8 +124,8 @@ package final class DirectoryStore: BucketStore {
     do throws(Errno) {
       try DirectoryWalk(root: root, request: request, call: call).collect(
         into: &page, below: page.startFolder)
-    } catch .noEntry, .notDirectory, .loop {
-      // No such bucket, or no such folder: nothing begins with the prefix.
+    } catch .noEntry, .notDirectory, .loop, .crossDevice {
+      // No such bucket, or no such folder of this store: nothing begins with the prefix.
     } catch {
       throw Self.error(error, "the listing of \(request.bucket)/\(request.prefix)")
     }

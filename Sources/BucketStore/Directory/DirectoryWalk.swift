@@ -8,7 +8,8 @@ struct DirectoryWalk: ~Copyable {
   private let call: Call
 
   init(root: borrowing Directory, request: ListRequest, call: Call) throws(Errno) {
-    self.root = try Directory(owning: root.open(request.bucket, O_RDONLY | O_DIRECTORY))
+    self.root = try Directory(
+      owning: root.open(request.bucket, O_RDONLY | O_DIRECTORY), stayingOnMount: true)
     self.request = request
     self.call = call
   }
@@ -18,7 +19,8 @@ struct DirectoryWalk: ~Copyable {
   /// - Parameters:
   ///   - page: takes the entries, and says when it is full.
   ///   - folder: the folder's prefix in the bucket, empty or ending in `/`.
-  /// - Throws: `Errno`; EINTR when the call was cancelled.
+  /// - Throws: `Errno`; EINTR when the call was cancelled, EACCES when the folder may not be read,
+  ///   or one below whose keys belong on the page.
   func collect(into page: inout DirectoryPage, below folder: ByteString) throws(Errno) {
     let file = try root.open(folder.isEmpty ? "." : folder.dropLast(), O_RDONLY | O_DIRECTORY)
     // A folder sorts as its prefix does: `a.txt` stands before `a/`, since `.` is below `/`.
@@ -31,8 +33,8 @@ struct DirectoryWalk: ~Copyable {
         case .file: if page.wants(key) { page.add(try file.facts(of: entry.name).info(key: key)) }
         case .folder: try add(folder: key, to: &page)
         }
-      } catch .noEntry {
-        // Removed since the folder was read.
+      } catch .noEntry, .crossDevice {
+        // Removed since the folder was read, or another file system is mounted on it.
       }
     }
   }
@@ -47,12 +49,15 @@ struct DirectoryWalk: ~Copyable {
   }
 
   /// Whether any object lies below a folder: an empty directory has no key, so it is not listed.
+  /// One that may not be read is no reason to hide it: whoever opens it is told.
   private func holdsObject(_ folder: ByteString) throws(Errno) -> Bool {
     let entries: [DirectoryEntry]
     do throws(Errno) {
       entries = try root.open(folder.dropLast(), O_RDONLY | O_DIRECTORY).entries()
-    } catch .noEntry {
+    } catch .noEntry, .crossDevice {
       return false
+    } catch .permission {
+      return true
     }
     if entries.contains(where: { $0.kind == .file }) { return true }
     for entry in entries where try holdsObject(folder + entry.sortKey) { return true }
@@ -113,7 +118,12 @@ extension File {
     // A duplicate shares its position with this descriptor, which may have been read before.
     rewinddir(stream)
     var entries: [DirectoryEntry] = []
-    while let entry = readdir(stream) {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        if errno != 0 { throw .last }
+        return entries
+      }
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
       }
@@ -122,12 +132,20 @@ extension File {
         switch Int(entry.pointee.d_type) {
         case Int(DT_REG): .file
         case Int(DT_DIR): .folder
-        case Int(DT_UNKNOWN): try facts(of: name).kind
+        case Int(DT_UNKNOWN): try kind(of: name)
         default: nil
         }
       if let kind { entries.append(DirectoryEntry(name: name, kind: kind)) }
     }
-    return entries
+  }
+
+  /// What a name is; nil for what is neither a file nor a folder, or gone since it was read.
+  private func kind(of name: ByteString) throws(Errno) -> DirectoryEntry.Kind? {
+    do throws(Errno) {
+      return try facts(of: name).kind
+    } catch .noEntry {
+      return nil
+    }
   }
 
   /// The facts of a name in this open directory; symlinks are not followed.
