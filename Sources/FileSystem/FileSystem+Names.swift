@@ -60,7 +60,10 @@ extension FileSystem {
       guard let entry = found.entry, !entry.isFolder, entry.size == nil else { return found }
       return try measure(entry, in: folder, found.believed, caller)
     } catch {
-      if let entry = entryOfCopy(name, in: folder), error.kind != .cancelled {
+      // A store that is believed to have no such thing is not gainsaid by a copy of it.
+      if error.kind != .cancelled, error.kind != .notFound,
+        let entry = entryOfCopy(name, in: folder)
+      {
         return (entry, .zero)
       }
       throw Failure(error, "\(folder)\(name)")

@@ -24,12 +24,12 @@ package final class FileSystem: Sendable {
     self.store = store
     self.options = options
     patience = Patience(limit: options.patience)
-    listings = Listings(
-      store: store, database: cache.database,
-      options: ListingOptions(
-        maxAge: cache.options.maxAge, limit: cache.options.listingCacheSize, names: options.names,
-        namedBuckets: options.namedBuckets,
-        confirm: { cache.confirm($0, in: $1, at: $2) }))
+    var listingOptions = ListingOptions(
+      maxAge: cache.options.maxAge, limit: cache.options.listingCacheSize, names: options.names,
+      namedBuckets: options.namedBuckets,
+      confirm: { cache.confirm($0, in: $1, at: $2) })
+    listingOptions.root = options.root
+    listings = Listings(store: store, database: cache.database, options: listingOptions)
     tree = Locked(NodeTable(root: .folder(options.root)))
     listings.observe { [weak self] old, new in self?.announce(old, new) }
   }

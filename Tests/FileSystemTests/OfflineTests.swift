@@ -59,6 +59,17 @@ import Testing
     #expect(try fixture.names("b") == ["seen"])
   }
 
+  @Test func aCopyDoesNotShowAFileThatTheStoreDenies() throws {
+    let seen = try fixture.inode("b/seen")
+    #expect(fixture.cache.usage.files == 1)
+    fixture.store.remove("b", "seen/read")
+    fixture.store.remove("b", "seen/listed")
+    fixture.tree.listings.distrust()
+    #expect(
+      fixture.errno { _ = try fixture.tree.lookup("read", in: seen, TreeFixture.slow) }
+        == .noEntry)
+  }
+
   @Test func aCopyIsFoundWhereNoListingIsKept() throws {
     fixture.tree.listings.clear()
     fixture.store.outage = StoreError(.offline, "offline")

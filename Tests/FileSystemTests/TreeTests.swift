@@ -125,6 +125,16 @@ import Testing
     #expect(try inner.tree.object(at: "c/d").key == "2024/c/d")
   }
 
+  @Test func theRootIsThereThoughItHoldsNothing() throws {
+    let inner = try TreeFixture {
+      $0.root = .init(bucket: "photos", prefix: "2025/")
+    }
+    inner.store.createBucket("photos")
+    inner.store.put("photos", "2024/b.jpg", [4, 5])
+    #expect(try inner.names("") == [])
+    #expect(try inner.find("c") == nil)
+  }
+
   @Test func statisticsNeverAsk() throws {
     fixture.store.outage = StoreError(.offline, "offline")
     fixture.store.forgetRequests()

@@ -13,6 +13,8 @@ final class FlatWalk: Sendable {
     var cursor: ListCursor?
     var isFetching = false
     var isFinished = false
+    /// Whether the store refuses a page: none is asked for until the walk is given up.
+    var isRefused = false
     /// The folders that the last key lies in, the topmost first.
     var open: [Frame]
     var pages = 0
@@ -76,7 +78,7 @@ final class FlatWalk: Sendable {
   func isAhead(_ folder: FolderName) -> Bool {
     let end = folder.prefix.isEmpty ? nil : folder.prefix.dropLast() + "0"
     return state.withLock { state in
-      !state.isFinished && (end.map { state.lastKey < $0 } ?? true)
+      !state.isFinished && !state.isRefused && (end.map { state.lastKey < $0 } ?? true)
     }
   }
 
@@ -92,7 +94,7 @@ final class FlatWalk: Sendable {
     let seen = state.withLock { $0.pages }
     return state.wait { state -> Turn? in
       if cancellation.isCancelled { return .cancelled }
-      if state.isFinished { return .finished }
+      if state.isFinished || state.isRefused { return .finished }
       if state.pages != seen { return .progressed }
       if state.isFetching { return nil }
       state.isFetching = true
@@ -100,10 +102,11 @@ final class FlatWalk: Sendable {
     } ?? .cancelled
   }
 
-  /// The page could not be had; the next one may try.
-  func giveUp() {
+  /// The page could not be had; the next one may try, unless the store refuses it.
+  func giveUp(isRefused: Bool) {
     state.withLock { state in
       state.isFetching = false
+      state.isRefused = isRefused
       state.used = .now
     }
     state.wakeAll()

@@ -11,6 +11,8 @@ package struct ListingOptions: Sendable {
   package var names: KeyNames
   /// Buckets that are shown whether the store lists them or not.
   package var namedBuckets: [ByteString]
+  /// The folder that is there though it may hold nothing: where the tree begins.
+  package var root = FolderName.buckets
   /// Bytes of listings that are held in memory.
   package var memoryLimit: Int64
   /// Told of the objects that a listing names: it confirms copies of the same tag, size and time.

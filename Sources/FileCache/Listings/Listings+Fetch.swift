@@ -22,7 +22,11 @@ extension Listings {
         try expandHidden(&builder, before, call)
       } catch {
         // A store may answer so instead of with an empty page; both are judged below.
-        if error.kind != .notFound { throw error }
+        guard error.kind == .notFound else { throw error }
+        // After a page it is no empty folder: what came is a part, and no part is a listing.
+        if builder.isProven {
+          throw StoreError(.server, "\(folder): the listing ended halfway: \(error)")
+        }
       }
     }
     guard isCredible && store.session.isCredible || (before == nil && builder.isProven) else {
@@ -42,7 +46,7 @@ extension Listings {
     var request = ListRequest(bucket: folder.bucket, prefix: folder.prefix, delimited: true)
     var pages = 0
     while true {
-      let page = try store.list(request, call)
+      let page = try self.page(request, call)
       for object in page.objects { builder.add(object) }
       for prefix in page.folders {
         builder.add(folder: prefix.dropFirst(folder.prefix.count).dropLast())
@@ -67,8 +71,14 @@ extension Listings {
         builder.expand(prefix, to: known)
         continue
       }
-      let page = try store.list(
-        ListRequest(bucket: bucket, prefix: prefix, delimited: false), call)
+      let page: ListPage
+      do throws(StoreError) {
+        page = try self.page(ListRequest(bucket: bucket, prefix: prefix, delimited: false), call)
+      } catch {
+        // What may not be read, or is gone meanwhile, keeps its prefix in place of its keys.
+        guard error.kind == .refused || error.kind == .notFound else { throw error }
+        continue
+      }
       if !page.objects.isEmpty { builder.expand(prefix, to: page.objects.map(\.key)) }
     }
   }
@@ -81,7 +91,7 @@ extension Listings {
       forget(FolderName(bucket: folder.bucket))
       throw StoreError(.notFound, "there is no bucket \(folder.bucket)")
     }
-    if folder.isBucket { return }
+    if folder.isBucket || folder == options.root { return }
     forget(folder)
     throw StoreError(.notFound, "there is no folder \(folder)")
   }

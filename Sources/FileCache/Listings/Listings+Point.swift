@@ -64,7 +64,7 @@ extension Listings {
   private func hasFolder(_ segment: ByteString, in folder: FolderName, _ call: Call)
     throws(StoreError) -> Bool
   {
-    let page = try store.list(
+    let page = try self.page(
       ListRequest(
         bucket: folder.bucket, prefix: folder.folder(segment).prefix, delimited: true), call)
     return !page.objects.isEmpty || !page.folders.isEmpty

@@ -4,7 +4,8 @@ import Platform
 extension Listings {
   /// Goes on with the flat listing of a walk until it has passed a folder.
   ///
-  /// - Returns: nil when the folder lies too far ahead, or not ahead: it is then asked for alone.
+  /// - Returns: nil when the folder lies too far ahead, or not ahead, or the store refuses the
+  ///   walk for what else lies there: it is then asked for alone.
   func walk(_ root: FolderName, to folder: FolderName, _ call: Call) throws(StoreError) -> Listing?
   {
     let walk = state.withLock { state -> FlatWalk in
@@ -18,7 +19,13 @@ extension Listings {
     for _ in 0..<Self.pagesForOneFolder {
       guard walk.isAhead(folder) else { return nil }
       switch walk.takeTurn(call.cancellation) {
-      case .fetch(let cursor): try fetchPage(after: cursor, of: walk, call)
+      case .fetch(let cursor):
+        do throws(StoreError) {
+          try fetchPage(after: cursor, of: walk, call)
+        } catch {
+          if error.kind == .refused { return nil }
+          throw error
+        }
       case .progressed, .finished: break
       case .cancelled: throw StoreError(.cancelled, "\(folder): interrupted")
       }
@@ -39,12 +46,16 @@ extension Listings {
     let asked = Timestamp.now
     let page: ListPage
     do throws(StoreError) {
-      page = try store.list(
+      page = try self.page(
         ListRequest(
           bucket: walk.root.bucket, prefix: walk.root.prefix, delimited: false, cursor: cursor),
         call)
+      // What a stranger is shown is no proof of what the user has.
+      guard store.session.isCredible else {
+        throw StoreError(.sessionExpired, "\(walk.root): nobody is signed in, or not yet again")
+      }
     } catch {
-      walk.giveUp()
+      walk.giveUp(isRefused: error.kind == .refused)
       throw error
     }
     options.confirm(page.objects, walk.root.bucket, asked)

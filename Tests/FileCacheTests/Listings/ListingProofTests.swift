@@ -58,6 +58,57 @@ import Testing
     #expect(failure { () throws(StoreError) in _ = try fixture.names() } == .notFound)
   }
 
+  @Test func aListingThatEndsHalfwayIsNotTakenForTheFolder() throws {
+    let fixture = try ListingFixture()
+    fixture.store.capabilities.pageSize = 1
+    fixture.fill(["1", "2", "3"])
+    let open = Gate()
+    open.open()
+    fixture.store.inject(.wait(open), on: .list)
+    fixture.store.inject(.fail(StoreError(.notFound, "gone")), on: .list)
+    #expect(failure { () throws(StoreError) in _ = try fixture.names() } == .server)
+    #expect(fixture.listings.kept(folder(""))?.count == nil)
+    #expect(try fixture.names() == ["1", "2", "3"])
+  }
+
+  @Test func theRootIsThereThoughItHoldsNothing() throws {
+    let fixture = try ListingFixture { $0.root = folder("none/") }
+    #expect(try fixture.names("none/") == [])
+    #expect(failure { () throws(StoreError) in _ = try fixture.names("other/") } == .notFound)
+    #expect(
+      failure { () throws(StoreError) in
+        _ = try fixture.listings.current(FolderName(bucket: "c", prefix: "none/"), Call())
+      } == .notFound)
+  }
+
+  @Test(arguments: [SessionState.restoring, .signedOut])
+  func aWalkDropsNothingWhenTheSessionIsLostBetweenQuestionAndAnswer(_ session: SessionState)
+    throws
+  {
+    let fixture = try ListingFixture()
+    fixture.fill(["d/1", "d/2", "e/1"])
+    fixture.store.session = .signedIn
+    _ = try fixture.names()
+    _ = try fixture.names("d/")
+    _ = try fixture.names("e/")
+    fixture.listings.distrust()
+    fixture.store.remove("b", "d/2")
+    fixture.store.forgetRequests()
+    let gate = Gate()
+    fixture.store.inject(.wait(gate), on: .list)
+    let listings = fixture.listings
+    let store = fixture.store
+    let thread = try Platform.Thread(name: "stranger") {
+      gate.awaitArrivals(1)
+      store.session = session
+      gate.open()
+    }
+    #expect(try listings.current(folder("d/"), Call()).listing.names == ["1", "2"])
+    thread.join()
+    #expect(fixture.requests.count == 1)
+    #expect(listings.kept(folder("d/"))?.names == ["1", "2"])
+  }
+
   @Test func aBucketThatIsNotListedIsFoundByItsName() throws {
     fixture.store.createBucket("secret", listed: false)
     fixture.store.put("secret", "x", [1])

@@ -148,6 +148,47 @@ import Testing
     #expect(try walk(fixture).count == 500)
   }
 
+  @Test func foldersOfAWalkThatIsRefusedAreListedAlone() throws {
+    let fixture = try ListingFixture()
+    tree(fixture, folders: 30, files: 2)
+    let listings = Listings(
+      store: LockedStore(fixture.store), database: nil,
+      options: ListingOptions(maxAge: .seconds(60)))
+    for (prefix, names) in [
+      ("", (0..<10).map { ByteString("d\($0)") }), ("d0/", ["s0", "s10", "s20"]),
+      ("d1/", ["s1", "s11", "s21"]), ("d2/", ["s12", "s2", "s22"]),
+    ] as [(ByteString, [ByteString])] {
+      #expect(try listings.current(folder(prefix), Call()).listing.names == names)
+    }
+  }
+
+  /// Refuses flat listings, since somewhere in the tree is a folder that may not be read.
+  private final class LockedStore: BucketStore {
+    private let inner: MemoryStore
+
+    init(_ inner: MemoryStore) { self.inner = inner }
+
+    var capabilities: StoreCapabilities { inner.capabilities }
+    var session: SessionState { inner.session }
+
+    func buckets(_ call: Call) throws(StoreError) -> [BucketInfo] { try inner.buckets(call) }
+    func bucketExists(_ bucket: ByteString, _ call: Call) throws(StoreError) -> Bool {
+      try inner.bucketExists(bucket, call)
+    }
+    func list(_ request: ListRequest, _ call: Call) throws(StoreError) -> ListPage {
+      guard request.delimited else { throw StoreError(.refused, "locked") }
+      return try inner.list(request, call)
+    }
+    func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
+      try inner.info(object, call)
+    }
+    func get(_ request: GetRequest, into sink: any GetSink, _ call: Call) throws(StoreError)
+      -> GetOutcome
+    {
+      try inner.get(request, into: sink, call)
+    }
+  }
+
   @Test func threadsThatWalkTogetherShareThePages() throws {
     let fixture = try ListingFixture()
     tree(fixture, folders: 300, files: 20)
