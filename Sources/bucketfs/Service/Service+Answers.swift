@@ -62,6 +62,8 @@ extension Service {
   /// Switches network access on, and waits for the first question to the store.
   private func goOnline(_ call: Call) throws(Complaint) {
     parts.network.enable()
+    // Whoever says so wants to see what is new, also where the network was never off.
+    fileSystem.listings.distrust()
     do throws(StoreError) {
       try parts.probe(plan.bucket, call)
     } catch {

@@ -1,5 +1,4 @@
 import BucketStore
-import Glibc
 import Platform
 
 /// A store and its way to it: the network's state around a store that asks the network.
@@ -66,6 +65,7 @@ struct StoreParts: Sendable {
   private static func supabase(_ plan: MountPlan, _ url: String, _ network: Network)
     throws(Complaint) -> (any BucketStore, String?, HTTPClient)
   {
+    let file = try plan.checkedSessionFile()
     let address: SupabaseAddress
     let options = HTTPOptions(insecure: plan.settings.insecure)
     do throws(StoreError) {
@@ -92,10 +92,8 @@ struct StoreParts: Sendable {
     }
     let transport = ConnectedTransport(client, network: network)
     let key = plan.key?.revealed ?? ""
-    let file = plan.dataDirectory + "/session.json"
     let session = SupabaseSession(
-      address: address, key: key, file: access(file, F_OK) == 0 ? file : nil,
-      transport: transport, headers: headers)
+      address: address, key: key, file: file, transport: transport, headers: headers)
     let store = SupabaseStore(
       address: address, key: key, session: session, transport: transport, headers: headers)
     let user = session.userID ?? plan.accessToken.map { AccessToken.user(of: $0) ?? "" }

@@ -63,8 +63,13 @@ enum MountVerb {
   private static func serve(_ plan: MountPlan, _ mountpoint: String, _ status: DaemonStatus)
     throws(Complaint) -> ExitCode
   {
-    let journal =
-      plan.settings.logFile.isEmpty ? plan.dataDirectory + "/log" : plan.settings.logFile
+    let journal: String
+    if plan.settings.logFile.isEmpty {
+      try plan.prepareDataFolder()
+      journal = plan.dataDirectory + "/log"
+    } else {
+      journal = plan.settings.logFile
+    }
     try Journal.prepare(journal)
     let service = try Service(plan, at: mountpoint, log: journal)
     return try service.run {
