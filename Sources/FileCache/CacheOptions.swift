@@ -18,6 +18,8 @@ package struct CacheOptions: Sendable {
   package var partSize: Int64 = 8 << 20
   /// How long the store may stay silent in a transfer that no call of its own bounds.
   package var timeout = Span.seconds(10)
+  /// How long closing the cache may spend on making what is new durable, file by file.
+  package var closingTime = Span.seconds(2)
   /// How long a copy that was used stays out of eviction.
   package var grace = Span.seconds(30)
 

@@ -1,5 +1,6 @@
 import BucketStore
 import CLinux
+import Glibc
 import Platform
 import SQLite
 
@@ -7,7 +8,7 @@ import SQLite
 extension FileCache {
   /// One round: evict, write what lags behind, and make bytes durable.
   ///
-  /// - Parameter isLast: sync now, since the program ends.
+  /// - Parameter isLast: the program ends, and must not wait for a busy disk.
   func keepHouse(isLast: Bool = false) {
     evict()
     saveParts()
@@ -65,7 +66,7 @@ extension FileCache {
 
   /// Writes the times of use and confirmation, and marks what is durable now.
   private func flush(isLast: Bool) {
-    makeDurable(isDue: isLast)
+    if isLast { makeDurable(until: .now + options.closingTime) } else { makeDurable() }
     let touched = state.withLock { state -> [(ObjectName, Copy)] in
       defer { state.touched = [] }
       return state.touched.compactMap { object in state.copies[object].map { (object, $0) } }
@@ -83,29 +84,82 @@ extension FileCache {
   /// Syncs the file system when there are new copies, then says so in their rows.
   ///
   /// One syncfs(2) for all of them, away from every reader: a download never waits for the disk.
-  private func makeDurable(isDue: Bool) {
-    let (fresh, parts) = state.withLock {
-      state -> ([(ObjectName, UInt64)], [ObjectName: Partial]) in
-      guard isDue || Instant.now.since(state.synced) >= Self.syncPause else { return ([], [:]) }
+  private func makeDurable() {
+    let isDue = state.withLock { state -> Bool in
+      guard Instant.now.since(state.synced) >= Self.syncPause else { return false }
       state.synced = .now
-      let fresh = state.fresh.compactMap { object in
-        state.copies[object].map { (object, $0.content) }
-      }
-      return (fresh, state.partials.filter { !$0.value.isDurable })
+      return true
     }
-    guard !fresh.isEmpty || !parts.isEmpty else { return }
+    guard isDue else { return }
+    let files = volatile()
+    guard !files.isEmpty else { return }
     guard bucketfs_syncfs(directory.root.descriptor) == 0 else {
       Log.warning("cannot sync the cache: \(Errno.last)")
       return
     }
+    for file in files { noteDurable(file) }
+  }
+
+  /// Makes single files durable, the smallest first, and begins none after `deadline`.
+  ///
+  /// syncfs(2) would also wait for what all other programs have written. What is left out is
+  /// compared with its checksum after the machine has started anew, or fetched again.
+  private func makeDurable(until deadline: Instant) {
+    for file in volatile().sorted(by: { $0.bytes < $1.bytes }) {
+      guard Instant.now < deadline, file.bytes <= Self.mostToSync else { return }
+      do throws(Errno) {
+        try directory.root.open(file.path, O_RDONLY | O_NONBLOCK).sync()
+      } catch {
+        Log.warning("cannot sync \(directory.path)/\(file.path): \(error)")
+        continue
+      }
+      noteDurable(file)
+    }
+  }
+
+  /// A file of the cache that may not be on the disk yet.
+  private enum Volatile {
+    case copy(ObjectName, Copy)
+    case partial(ObjectName, Partial)
+
+    var path: ByteString {
+      switch self {
+      case .copy(_, let copy): copy.path
+      case .partial(_, let partial): partial.path
+      }
+    }
+
+    var bytes: Int64 {
+      switch self {
+      case .copy(_, let copy): copy.facts.size
+      case .partial(_, let partial): partial.present.count
+      }
+    }
+  }
+
+  private func volatile() -> [Volatile] {
     state.withLock { state in
-      for (object, content) in fresh where state.copies[object]?.content == content {
+      var files: [Volatile] = []
+      for object in state.fresh {
+        if let copy = state.copies[object] { files.append(.copy(object, copy)) }
+      }
+      for (object, partial) in state.partials where !partial.isDurable {
+        files.append(.partial(object, partial))
+      }
+      return files
+    }
+  }
+
+  private func noteDurable(_ file: Volatile) {
+    switch file {
+    case .copy(let object, let copy):
+      state.withLock { state in
+        guard state.copies[object]?.content == copy.content else { return }
         state.copies[object]?.isDurable = true
         state.fresh.remove(object)
         state.touched.insert(object)
       }
-    }
-    for (object, partial) in parts {
+    case .partial(let object, let partial):
       var durable = partial
       durable.isDurable = true
       let isCurrent = state.withLock { state -> Bool in
@@ -118,6 +172,8 @@ extension FileCache {
   }
 
   private static let syncPause = Span.seconds(30)
+  /// A larger file would take too long by itself where the program ends.
+  private static let mostToSync: Int64 = 64 << 20
 
   /// Takes up the files that a crash left without a row, and removes those that are no copies.
   func sweep(isStopped: () -> Bool) {

@@ -219,6 +219,18 @@ import Testing
     #expect(served(by: try fixture.cache()) == keys, "closing in order makes them durable")
   }
 
+  @Test func closingLeavesForLaterWhatItHasNoTimeToSync() throws {
+    fixture.options.closingTime = .zero
+    try fill()
+    let cache = try fixture.reopen()
+    let copies = cache.state.withLock { $0.copies }
+    #expect(copies.count == keys.count)
+    #expect(copies.values.allSatisfy { !$0.isDurable })
+    #expect(cache.state.withLock { $0.fresh } == Set(keys.map { object($0) }))
+    goOffline()
+    #expect(served(by: cache) == keys)
+  }
+
   /// Lets a copy say that it was written in another boot.
   private func age(_ path: String) throws {
     let file = try File(path, O_RDWR)
