@@ -144,9 +144,10 @@ extension FileCache {
       }
       return file
     } catch {
-      switch error {
-      case .noEntry, .notDirectory, .isDirectory, .loop, .crossDevice: forget(object, copy)
-      default: Log.warning("cannot open the copy of \(object): \(error)")
+      if error.showsThatItIsGone {
+        forget(object, copy)
+      } else {
+        Log.warning("cannot open the copy of \(object): \(error)")
       }
       return nil
     }
@@ -183,14 +184,20 @@ extension FileCache {
     -> OpenFile?
   {
     let last = partial.present.ranges.last?.upperBound ?? 0
-    let file: PartFile?
+    let file: PartFile
     do throws(Errno) {
-      file = try PartFile.reopen(partial.path, in: directory, count: last)
+      guard let found = try PartFile.reopen(partial.path, in: directory, count: last) else {
+        Log.warning("\(object): its parts were changed behind the program's back")
+        forget(object, partial)
+        return nil
+      }
+      file = found
     } catch {
-      file = nil
-    }
-    guard let file else {
-      forget(object, partial)
+      if error.showsThatItIsGone {
+        forget(object, partial)
+      } else {
+        Log.warning("cannot open the parts of \(object): \(error)")
+      }
       return nil
     }
     let download = state.withLock { state -> Download? in
@@ -208,6 +215,17 @@ extension FileCache {
       return download
     }
     return download.map { OpenFile($0, in: self) }
+  }
+}
+
+extension Errno {
+  /// Whether a file that cannot be opened is gone, or something else is in its place; other
+  /// failures pass.
+  fileprivate var showsThatItIsGone: Bool {
+    switch self {
+    case .noEntry, .notDirectory, .isDirectory, .loop, .crossDevice: true
+    default: false
+    }
   }
 }
 

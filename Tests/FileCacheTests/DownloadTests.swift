@@ -1,5 +1,5 @@
 import BucketStore
-import FileCache
+@testable import FileCache
 import Foundation
 import Platform
 import TestSupport
@@ -40,11 +40,15 @@ import Testing
   @Test func bytesOfAnObjectThatWasWrittenWhileItWasReadAreNeitherServedNorKept() throws {
     let bytes = random(300_000)
     let version = Version(bytes, tag: "\"one\"")
+    let weir = Weir()
     fixture.script.play(
-      version.answer(failure: StoreError(.conflict, "was written while it was read")),
+      version.answer(failure: StoreError(.conflict, "was written while it was read")) {
+        weir.pass($0)
+      },
       Version(random(300_000), tag: "\"two\"").answer())
     let cache = try fixture.cache()
     let file = try cache.open(name, Call())
+    weir.open(to: .max)
     do throws(StoreError) {
       _ = try file.readAll()
       // All of it may be read before the store says so; then it was handed out, but is not kept.
@@ -155,6 +159,24 @@ import Testing
     #expect(throws: StoreError.self) { try cache.contents(object("other")) }
     #expect(eventually { files(below: fixture.path("tmp")).isEmpty })
     #expect(!fixture.exists("storage/b/other"))
+  }
+
+  @Test func anAnswerCutBeforeItsFirstByteIsAskedForAgain() throws {
+    let version = Version(random(1000))
+    fixture.script.play(
+      version.answer(cut: 300), cutAtOnce(version), cutAtOnce(version), version.answer())
+    #expect(try fixture.cache().contents(name) == version.bytes)
+    #expect(
+      fixture.script.requests.map(\.range) == [nil, 300..<1000, 300..<1000, 300..<1000])
+  }
+
+  @Test func answersThatAreAlwaysCutBeforeTheirFirstByteAreAnErrorSoon() throws {
+    let version = Version(random(1000))
+    fixture.script.play(version.answer(cut: 300), cutAtOnce(version))
+    let file = try fixture.cache().open(name, Call())
+    let error = #expect(throws: StoreError.self) { try file.readAll() }
+    #expect(error?.kind == .damaged)
+    #expect(fixture.script.requests.count < 10)
   }
 
   @Test func partsOfTwoVersionsNeverMix() throws {
@@ -278,6 +300,52 @@ import Testing
     let again = try cache.open(name, Call())
     #expect(try again.readAll() == good.bytes)
     #expect(again.version != file.version, "the kernel must not keep the pages")
+  }
+
+  enum Ending: CaseIterable {
+    case damagedAgain, failed, closed
+  }
+
+  @Test(arguments: Ending.allCases)
+  func bytesKeptToCompareWithGoWhereverTheDownloadEnds(_ ending: Ending) throws {
+    let good = Version(random(400_000))
+    var bad = good
+    bad.bytes[10] ^= 1
+    let weir = Weir()
+    let second = Weir()
+    fixture.script.play(
+      bad.answer { weir.pass($0) },
+      ending == .damagedAgain
+        ? bad.answer() : good.answer(cut: 100_000) { second.pass($0) }, failure(.server))
+    let cache = try fixture.cache()
+    let file = try cache.open(name, Call())
+    weir.open(to: 300_000)
+    _ = try file.readBytes(100, at: 0)
+    weir.open(to: .max)
+    #expect(eventually { fixture.script.requests.count >= 2 })
+    switch ending {
+    case .damagedAgain, .failed:
+      second.open(to: .max)
+      #expect(throws: StoreError.self) { try file.readBytes(100, at: 399_900) }
+      file.close()
+    case .closed:
+      #expect(files(below: fixture.path("tmp")).count == 2)
+      second.open(to: .max)
+      fixture.close()
+    }
+    #expect(eventually { files(below: fixture.path("tmp")).isEmpty })
+  }
+
+  @Test func bytesThatAreBeingCheckedCountAsProgress() throws {
+    let version = Version(random(400_000))
+    let weir = Weir()
+    fixture.script.play(version.answer { weir.pass($0) })
+    let cache = try fixture.cache()
+    let file = try cache.open(name, Call())
+    let download = try #require(cache.state.withLock { $0.downloads[name] })
+    weir.open(to: .max)
+    #expect(try file.readAll() == version.bytes)
+    #expect(download.state.withLock { $0.received } == 800_000)
   }
 
   @Test func whoWasGivenRightBytesReadsOnAfterTheSecondDownload() throws {

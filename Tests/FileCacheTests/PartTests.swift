@@ -1,5 +1,5 @@
 import BucketStore
-import FileCache
+@testable import FileCache
 import Foundation
 import Platform
 import TestSupport
@@ -122,6 +122,49 @@ import Testing
     #expect(
       fixture.contents("storage/b/film") == version.bytes
         || eventually { cache.copy(of: name) != nil })
+  }
+
+  @Test func partsAreDurableOnceTheCacheWasClosed() throws {
+    let cache = try fixture.cache()
+    let file = try cache.open(name, expected: 2_000_000, Call())
+    _ = try file.readBytes(1000, at: 1_000_000)
+    file.close()
+    let again = try fixture.reopen()
+    #expect(again.state.withLock { $0.partials[name]?.isDurable } == true)
+  }
+
+  @Test func partsWhoseFileCannotBeOpenedJustNowAreNotForgotten() throws {
+    let cache = try fixture.cache()
+    let file = try cache.open(name, expected: 2_000_000, Call())
+    _ = try file.readBytes(1000, at: 1_000_000)
+    file.close()
+    #expect(eventually { cache.usage.bytes > 0 })
+    let before = cache.usage
+    let path = try fixture.path(
+      "tmp/" + #require(files(below: fixture.path("tmp")).first { $0.hasSuffix(".part") }))
+    try FileManager.default.moveItem(atPath: path, toPath: path + ".aside")
+    // A special file without a driver cannot be opened: ENXIO, which says nothing of the parts.
+    try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
+    fixture.script.play(failure(.offline))
+    #expect(throws: StoreError.self) { try cache.open(name, Call()) }
+    #expect(cache.usage == before)
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.moveItem(atPath: path + ".aside", toPath: path)
+    let again = try cache.open(name, Call())
+    #expect(try again.readBytes(1000, at: 1_000_000) == slice(1_000_000, 1000))
+  }
+
+  @Test func partsStayThoughLaterAnswersWereCutBeforeTheirFirstByte() throws {
+    let cache = try fixture.cache()
+    let file = try cache.open(name, expected: 2_000_000, Call())
+    _ = try file.readBytes(1000, at: 1_000_000)
+    fixture.script.play(cutAtOnce(version), cutAtOnce(version), version.answer())
+    #expect(try file.readBytes(1000, at: 1_800_000) == slice(1_800_000, 1000))
+    file.close()
+    #expect(eventually { cache.usage.bytes > 0 })
+    fixture.script.play(failure(.offline))
+    let again = try cache.open(name, Call())
+    #expect(try again.readBytes(1000, at: 1_000_000) == slice(1_000_000, 1000))
   }
 
   @Test func partsThatAreOpenWhenTheProgramEndsSurviveToo() throws {

@@ -79,7 +79,7 @@ struct Version: Sendable {
   ///   - cut: after how many bytes of this answer the connection breaks.
   ///   - piece: how many bytes come at a time.
   ///   - ignoresCondition: send the bytes although the tag is the same.
-  ///   - failure: thrown after the last byte.
+  ///   - failure: thrown after the last byte, and where the connection breaks.
   ///   - pause: called before the bytes at each position.
   func answer(
     cut: Int? = nil, piece: Int = 16_384, ignoresCondition: Bool = false,
@@ -104,12 +104,17 @@ struct Version: Sendable {
         position = next
       }
       if cut != nil, position < Int(range.upperBound) {
-        throw StoreError(.connectivity, "the connection was cut")
+        throw failure ?? StoreError(.connectivity, "the connection was cut")
       }
       if let failure { throw failure }
       return .complete(head)
     }
   }
+}
+
+/// An answer whose body is cut before its first byte, though a length was announced.
+func cutAtOnce(_ version: Version) -> ScriptedStore.Answer {
+  version.answer(cut: 0, failure: StoreError(.damaged, "fewer bytes than announced"))
 }
 
 /// An answer that says "not modified", whatever was asked.

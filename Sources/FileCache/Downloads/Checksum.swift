@@ -24,7 +24,9 @@ enum Checksum {
 
 extension File {
   /// The MD5 of the first `size` bytes, in lower case; nil when there are fewer.
-  func md5(size: Int64) throws(Errno) -> String? {
+  ///
+  /// - Parameter progress: told how many more bytes were looked at.
+  func md5(size: Int64, progress: (Int64) -> Void = { _ in }) throws(Errno) -> String? {
     var digest = Digest(.md5)
     var position: Int64 = 0
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
@@ -35,6 +37,7 @@ extension File {
       guard try read(part, at: position) == wanted else { return nil }
       digest.update(UnsafeRawBufferPointer(part))
       position += Int64(wanted)
+      progress(Int64(wanted))
     }
     return digest.finish()
   }

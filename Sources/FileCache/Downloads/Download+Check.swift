@@ -38,7 +38,9 @@ extension Download {
     switch next {
     case .nothing: break
     case .check(let file, let facts): check(file, facts)
-    case .retire(let partial, let file): cache.retire(self, keeping: partial, of: file)
+    case .retire(let partial, let file):
+      discardSuspect()
+      cache.retire(self, keeping: partial, of: file)
     }
   }
 
@@ -56,7 +58,9 @@ extension Download {
       }
     }
     state.wakeAll()
-    if let file { cache.retire(self, keeping: partial, of: file) }
+    guard let file else { return }
+    discardSuspect()
+    cache.retire(self, keeping: partial, of: file)
   }
 
   /// Compares all bytes with the checksum that the tag is, if it is one.
@@ -67,7 +71,10 @@ extension Download {
     }
     let actual: String?
     do throws(Errno) {
-      actual = try file.file.md5(size: facts.size)
+      // Who waits for the bytes goes on waiting as long as the disk brings them.
+      actual = try file.file.md5(size: facts.size) { count in
+        state.withLock { $0.received &+= count }
+      }
     } catch {
       Log.warning("\(object): cannot read the download back: \(error)")
       actual = nil
@@ -131,6 +138,8 @@ extension Download {
     let (id, isSuspectKept) = state.withLock { state -> (Int, Bool) in
       let isKept = !state.handed.ranges.isEmpty
       state.isSecondTry = true
+      // What is still on its way belongs to the bytes that were wrong.
+      for id in state.transfers.keys { state.transfers[id]?.isStopped = true }
       state.suspect = isKept ? file : nil
       state.file = again
       state.present = PartMap()
@@ -151,8 +160,18 @@ extension Download {
       state.file = nil
     }
     cache.discard(file)
+    discardSuspect()
     markSettled()
     cache.retire(self, keeping: nil, of: nil)
+  }
+
+  /// Removes bytes that were kept to compare with, where nothing is left to compare.
+  private func discardSuspect() {
+    let suspect = state.withLock { state -> PartFile? in
+      defer { state.suspect = nil }
+      return state.suspect
+    }
+    if let suspect { cache.discard(suspect) }
   }
 
   /// The file has become a copy, or never will.

@@ -4,6 +4,8 @@ import Platform
 extension Download {
   /// How often a broken transfer is resumed as long as each piece brings something.
   private static let resumeLimit = 64
+  /// How often in a row an answer that was cut before its first byte is asked for again.
+  private static let idleLimit = 3
 
   /// Asks the store, on a thread of the pool.
   ///
@@ -25,13 +27,17 @@ extension Download {
   /// Runs one transfer to its end, resuming it where it breaks. Blocks.
   func run(_ id: Int) {
     var resumes = 0
+    var idle = 0
     while let request = request(id) {
       let before = state.withLock { $0.received }
       let error = attempt(id, request)
       guard let error else { break }
       let progress = state.withLock { $0.received } - before
       resumes += 1
-      guard canResume(id, after: error, progress: progress), resumes <= Self.resumeLimit else {
+      idle = progress > 0 ? 0 : idle + 1
+      guard canResume(id, after: error, isIdle: idle > 0), idle <= Self.idleLimit,
+        resumes <= Self.resumeLimit
+      else {
         fail(id, error)
         break
       }
@@ -65,7 +71,7 @@ extension Download {
     state.withLock { state -> StoreError? in
       guard let transfer = state.transfers[id] else { return nil }
       if let fault = transfer.fault { return fault }
-      guard case .open = state.phase else {
+      guard case .open = state.phase, !transfer.isStopped else {
         state.transfers[id] = nil
         return nil
       }
@@ -133,7 +139,7 @@ extension Download {
     }
   }
 
-  private func canResume(_ id: Int, after error: StoreError, progress: Int64) -> Bool {
+  private func canResume(_ id: Int, after error: StoreError, isIdle: Bool) -> Bool {
     state.withLock { state -> Bool in
       guard var transfer = state.transfers[id], !transfer.call.cancellation.isCancelled else {
         return false
@@ -150,9 +156,10 @@ extension Download {
         return true
       case .open:
         // With all bytes there, damage is in the bytes; it is not mended by asking for no more.
-        let isMissingSome = transfer.next < min(transfer.limit ?? state.size, state.size)
-        guard isMissingSome || error.kind != .damaged else { return false }
-        return state.isSizeKnown && !state.isDirect && progress > 0 && transfer.fault == nil
+        guard state.isMissingSome(of: transfer) || error.kind != .damaged else { return false }
+        // A body that is cut at once comes from a store that answers: it is asked again.
+        guard !isIdle || error.kind == .damaged else { return false }
+        return state.isSizeKnown && !state.isDirect && transfer.fault == nil
           && error.kind.isRetryable && error.kind != .offline && error.kind != .disabled
       case .unchanged, .checking, .whole, .closed, .ended: return false
       }
@@ -192,6 +199,11 @@ extension Download {
 }
 
 extension Download.State {
+  /// Whether a transfer has not brought all that is wanted of it.
+  fileprivate func isMissingSome(of transfer: Transfer) -> Bool {
+    transfer.next < min(transfer.limit ?? size, size)
+  }
+
   mutating func add(_ transfer: Transfer) -> Int {
     lastTransfer += 1
     transfers[lastTransfer] = transfer

@@ -84,7 +84,7 @@ final class Download: Sendable {
     /// Counts transfers that failed for good, for who waits for their bytes.
     var failures = 0
     var lastFailure: StoreError?
-    /// Counts bytes as they arrive: progress.
+    /// Counts bytes as they arrive, and as they are checked: progress.
     var received: Int64 = 0
 
     init(_ phase: Phase) {
