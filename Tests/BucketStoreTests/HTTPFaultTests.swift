@@ -61,11 +61,17 @@ import Testing
     #expect(error?.message.contains("127.0.0.1") == true)
   }
 
-  @Test func anUnknownHostIsALostConnection() {
+  @Test func anUnknownHostIsALostConnectionTimeAfterTime() throws {
     // The name is reserved never to exist (RFC 2606).
-    let error = client.failure(
-      HTTPRequest("GET", "https://nowhere.invalid/"), Call(timeout: .seconds(20)))
-    #expect(error?.kind == .connectivity)
+    for _ in 0..<4 {
+      let error = client.failure(
+        HTTPRequest("GET", "https://nowhere.invalid/"), Call(timeout: .seconds(20)))
+      #expect(error?.kind == .connectivity)
+    }
+    let server = try RawServer { connection in
+      if connection.readRequest() != nil { connection.answer() }
+    }
+    #expect(client.failure(HTTPRequest("GET", server.url + "/")) == nil)
   }
 
   @Test(arguments: [

@@ -10,7 +10,7 @@ struct EasyHandle {
   let easy: UnsafeMutableRawPointer
   private(set) var failure = CURLE_OK
 
-  /// - Parameter easy: a handle that is new, or reset.
+  /// - Parameter easy: a new handle.
   init(_ easy: UnsafeMutableRawPointer) {
     self.easy = easy
   }

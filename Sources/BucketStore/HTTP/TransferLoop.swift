@@ -12,8 +12,6 @@ final class TransferLoop {
   private let multi: UnsafeMutableRawPointer
   private var queue: TransferQueue
   private var running: [UnsafeMutableRawPointer: Exchange] = [:]
-  /// Easy handles that wait for their next transfer.
-  private var spare: [UnsafeMutableRawPointer] = []
   /// Connections made before are not used again.
   private var doubt: Instant?
 
@@ -79,7 +77,7 @@ final class TransferLoop {
   }
 
   private func start(_ transfer: Transfer, afresh: Bool = false) throws(StoreError) {
-    guard let easy = spare.popLast() ?? curl_easy_init() else {
+    guard let easy = curl_easy_init() else {
       throw StoreError(.server, "out of memory for network transfers")
     }
     let exchange = Exchange(transfer, on: easy, counters: counters)
@@ -181,10 +179,10 @@ final class TransferLoop {
   }
 
   private func retire(_ easy: UnsafeMutableRawPointer) {
-    // It must not keep pointers to an exchange that is gone. Its connection stays open, since that
-    // belongs to the multi handle.
-    curl_easy_reset(easy)
-    spare.append(easy)
+    // Its connection stays open, since that belongs to the multi handle. The handle is not used
+    // again: one whose look-up failed keeps its buffer through curl_easy_reset(3), and then refuses
+    // CURLOPT_BUFFERSIZE with CURLE_BAD_FUNCTION_ARGUMENT (7.88.1), for ever.
+    curl_easy_cleanup(easy)
   }
 
   private func stop() {
@@ -195,7 +193,6 @@ final class TransferLoop {
       remove(exchange)
       exchange.transfer.finish(.failed(error))
     }
-    for easy in spare { curl_easy_cleanup(easy) }
     curl_multi_cleanup(multi)
   }
 }
