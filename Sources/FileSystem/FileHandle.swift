@@ -7,21 +7,17 @@ package final class FileHandle: Sendable {
   package let inode: UInt64
   /// Whether the kernel's pages of the inode are of this version (FOPEN_KEEP_CACHE).
   package let keepsCache: Bool
-  /// Whether the kernel's pages and size must not be used, because it was told of another version
-  /// (FOPEN_DIRECT_IO).
-  package let bypassesCache: Bool
   let file: OpenFile
   private let onClose: @Sendable () -> Void
   private let isClosed = Locked(false)
 
   init(
-    inode: UInt64, file: OpenFile, keepsCache: Bool, bypassesCache: Bool,
+    inode: UInt64, file: OpenFile, keepsCache: Bool,
     onClose: @escaping @Sendable () -> Void
   ) {
     self.inode = inode
     self.file = file
     self.keepsCache = keepsCache
-    self.bypassesCache = bypassesCache
     self.onClose = onClose
   }
 

@@ -62,10 +62,9 @@ extension FileSystem {
   {
     let opening = tree.withLock { $0.open(inode, FileFacts(file), content: file.version) }
     var keepsCache = false
-    var bypassesCache = false
     switch opening {
     case .opened(let keeps): keepsCache = keeps
-    case .bypass: bypassesCache = true
+    case .renewed: forgetAttributes(of: inode)
     case .stale:
       correct(file, node)
       parked.park(file)
@@ -75,7 +74,7 @@ extension FileSystem {
       throw Failure(.noEntry, "inode \(inode) is not known")
     }
     return FileHandle(
-      inode: inode, file: file, keepsCache: keepsCache, bypassesCache: bypassesCache,
+      inode: inode, file: file, keepsCache: keepsCache,
       onClose: { [tree] in tree.withLock { $0.closed(inode) } })
   }
 

@@ -70,6 +70,11 @@ package final class FileSystem: Sendable {
     return folder
   }
 
+  /// Has the kernel ask for the attributes of an inode again, from this moment on.
+  func forgetAttributes(of inode: UInt64) {
+    notifier.withLock { $0 }?.forgetAttributes(of: inode)
+  }
+
   /// A listing gave way to a different one: the kernel must not go on believing the old.
   private func announce(_ old: Listing, _ new: Listing) {
     let folder = Place.folder(new.folder)

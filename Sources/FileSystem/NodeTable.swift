@@ -103,8 +103,8 @@ struct NodeTable: Sendable {
     case opened(keepsCache: Bool)
     /// The kernel has to look the name up anew first.
     case stale
-    /// It has done so, and yet the version is another one again.
-    case bypass
+    /// It has done so, and yet the version is another one again: what it knows must go at once.
+    case renewed
     case unknown
   }
 
@@ -120,9 +120,11 @@ struct NodeTable: Sendable {
       return .opened(keepsCache: node.pages == content)
     }
     let now = Instant.now
-    if let refused = node.refused, now.since(refused) < Self.patience {
-      nodes[inode]?.opens += 1
-      return .bypass
+    if let refused = node.refused, now.since(refused) < Self.patience, node.opens == 0 {
+      nodes[inode]?.opens = 1
+      nodes[inode]?.told = facts
+      nodes[inode]?.pages = content
+      return .renewed
     }
     nodes[inode]?.refused = now
     return .stale

@@ -86,7 +86,15 @@ final class FuseSession: @unchecked Sendable {
     return code == 0 || code == -ENOENT
   }
 
+  /// Makes the kernel forget an inode's attributes, at once and without waiting.
+  func forgetAttributes(of inode: UInt64) {
+    // A kernel that does not know the inode, or has unmounted, has nothing to forget.
+    _ = fuse_lowlevel_notify_inval_inode(pointer, inode, -1, 0)
+  }
+
   /// Drops an inode's attributes and pages from the kernel's memory.
+  ///
+  /// - Returns: false when the kernel is gone; an inode that it does not know is no failure.
   func invalidateInode(_ inode: UInt64) -> Bool {
     let code = fuse_lowlevel_notify_inval_inode(pointer, inode, 0, 0)
     return code == 0 || code == -ENOENT

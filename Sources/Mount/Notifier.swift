@@ -16,6 +16,7 @@ final class Notifier: KernelNotifier {
     var queue: [Notice] = []
     var isClosed = false
     var thread: Thread?
+    var session: FuseSession?
   }
 
   private let state = Locked(State())
@@ -23,7 +24,10 @@ final class Notifier: KernelNotifier {
   /// Starts to hand on what was queued and what will be.
   func start(_ session: FuseSession) throws(Errno) {
     let thread = try Thread(name: "fuse-notify") { self.run(session) }
-    state.withLock { $0.thread = thread }
+    state.withLock { state in
+      state.thread = thread
+      state.session = session
+    }
   }
 
   func invalidateEntry(parent: UInt64, name: ByteString) {
@@ -32,12 +36,17 @@ final class Notifier: KernelNotifier {
 
   func invalidateInode(_ inode: UInt64) { add(.inode(inode)) }
 
+  func forgetAttributes(of inode: UInt64) {
+    state.withLock { $0.session }?.forgetAttributes(of: inode)
+  }
+
   /// Ends the thread; what is queued no longer matters to a kernel that unmounts.
   ///
   /// - Returns: false when it has not left by the deadline.
   func close(until deadline: Instant) -> Bool {
     let thread = state.withLock { state in
       state.isClosed = true
+      state.session = nil
       state.queue = []
       return state.thread
     }

@@ -41,7 +41,6 @@ enum Reply {
     case .file(let handle, let flags):
       Self.open(request, handle, handles) { info in
         info.flags = flags
-        info.direct_io = handle.bypassesCache ? 1 : 0
         info.keep_cache = handle.keepsCache ? 1 : 0
         // Nothing was written, so there is nothing to flush: saves a request at every close.
         info.noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0

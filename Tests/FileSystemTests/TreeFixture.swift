@@ -144,10 +144,17 @@ final class TreeFixture {
 
 /// Notes what the kernel would be told.
 final class RecordingNotifier: KernelNotifier {
-  private let state = Locked((names: [ByteString](), inodes: [UInt64]()))
+  private let state = Locked((names: [ByteString](), inodes: [UInt64](), renewed: [UInt64]()))
 
   var names: [ByteString] { state.withLock { $0.names } }
   var inodes: [UInt64] { state.withLock { $0.inodes } }
+
+  /// Inodes whose attributes were dropped within an open.
+  var renewed: [UInt64] { state.withLock { $0.renewed } }
+
+  func forgetAttributes(of inode: UInt64) {
+    state.withLock { $0.renewed.append(inode) }
+  }
 
   func invalidateEntry(parent: UInt64, name: ByteString) {
     state.withLock { $0.names.append(name) }

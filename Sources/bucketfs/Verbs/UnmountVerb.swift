@@ -71,7 +71,15 @@ enum UnmountVerb {
 
   private static func wait(for process: Int32, _ mount: MountEntry) throws(Complaint) {
     let deadline = Instant.now + patience
+    // Another mount namespace may hold the mount on, so that the kernel tells the process nothing.
+    let reminder = Instant.now + .seconds(3)
+    var isReminded = false
     while isRunning(process) {
+      if !isReminded, Instant.now > reminder {
+        isReminded = true
+        // It fails when the process has just ended, which is what is wanted.
+        _ = kill(process, SIGTERM)
+      }
       guard Instant.now < deadline else {
         throw Complaint(
           .failed, "\(mount.path) is unmounted, but its process \(process) has not ended yet")
