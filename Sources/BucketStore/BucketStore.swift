@@ -237,4 +237,11 @@ package protocol GetSink: AnyObject, Sendable {
   func begin(_ head: ObjectHead) -> Bool
   /// The next bytes.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Bool
+  /// The call's time has passed without bytes for this sink, and yet the request is not lost: it
+  /// waits for its turn. Called on the thread that waits in `get`, at any time before it returns.
+  func goesOn()
+}
+
+extension GetSink {
+  package func goesOn() {}
 }

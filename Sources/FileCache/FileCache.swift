@@ -20,6 +20,8 @@ package final class FileCache: Sendable {
   let pool = WorkerPool(name: "fetch", limit: 64)
   let state: Locked<State>
   let keeper: Keeper
+  /// Counts the signs of life of all downloads, for those that wait for a thread. A leaf.
+  let signs = Locked<Int64>(0)
 
   struct State {
     var copies: [ObjectName: Copy] = [:]

@@ -1,4 +1,5 @@
 import BucketStore
+import Glibc
 import Platform
 import TestSupport
 
@@ -115,6 +116,18 @@ struct Version: Sendable {
 /// An answer whose body is cut before its first byte, though a length was announced.
 func cutAtOnce(_ version: Version) -> ScriptedStore.Answer {
   version.answer(cut: 0, failure: StoreError(.damaged, "fewer bytes than announced"))
+}
+
+/// An answer that comes after the request has waited for its turn, a second and a half.
+func afterItsTurn(_ version: Version) -> ScriptedStore.Answer {
+  let answer = version.answer()
+  return { (request, sink, call) throws(StoreError) in
+    for _ in 0..<150 {
+      usleep(10_000)
+      sink.goesOn()
+    }
+    return try answer(request, sink, call)
+  }
 }
 
 /// An answer that says "not modified", whatever was asked.

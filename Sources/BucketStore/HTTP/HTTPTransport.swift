@@ -11,7 +11,7 @@ package protocol HTTPTransport: Sendable {
   /// refusal's body the first MiB is kept. Redirects are not followed: they are answers.
   /// - Throws: `StoreError` of one of these kinds; every HTTP status is an answer.
   ///   `connectivity` (look-up, connect, TLS, a connection cut), `timeout` (no byte either way for
-  ///   the call's time), `damaged` (the body was shorter than announced), `cancelled` (by the call,
+  ///   the call's time; while it waits for its turn, none of any request), `damaged` (the body was shorter than announced), `cancelled` (by the call,
   ///   by the sink, or since the transport is shut down), `server` (what came is no HTTP, or
   ///   passes a bound), `refused` (the request may not be sent: it is malformed, or would go over
   ///   an open line).
@@ -108,4 +108,11 @@ package protocol HTTPSink: AnyObject, Sendable {
   func begin(_ response: HTTPResponse) -> Bool
   /// The next bytes, at most 16 KiB. False ends the transfer with `cancelled`.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Bool
+  /// The call's time has passed without bytes for this sink, and yet there is progress: its request
+  /// waits for its turn. Called on the thread that waits in `perform`, at least once in that time.
+  func goesOn()
+}
+
+extension HTTPSink {
+  package func goesOn() {}
 }

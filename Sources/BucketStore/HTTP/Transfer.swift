@@ -30,6 +30,8 @@ final class Transfer: Sendable {
     /// The waiting thread wants to leave as soon as the sink or source has returned.
     var wantsWakeUp = false
     var lastProgress = Instant.now
+    /// It waits for a slot.
+    var isQueued = true
   }
 
   let request: HTTPRequest
@@ -37,12 +39,18 @@ final class Transfer: Sendable {
   let sink: (any HTTPSink)?
   let timeout: Span
   private let state = Locked(State())
+  /// When any transfer of the client last moved a byte. A leaf: it may be locked under `state`.
+  private let pulse: Locked<Instant>
 
-  init(_ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, timeout: Span) {
+  init(
+    _ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, timeout: Span,
+    pulse: Locked<Instant>
+  ) {
     self.request = request
     self.target = target
     self.sink = sink
     self.timeout = timeout
+    self.pulse = pulse
   }
 
   /// Whether it carries an object's bytes, one way or the other.
@@ -54,12 +62,14 @@ final class Transfer: Sendable {
   // MARK: the waiting thread
 
   /// Waits for the answer, for the deadline without progress, or for `cancel`.
+  ///
+  /// While it waits for a slot, the progress of the others is its own: they are what it waits for.
   func wait() -> Outcome {
     while true {
       // A call of the sink has no deadline: it is our own code, and `withCaller` wakes us after it.
-      let deadline = state.withLock { $0.isInCaller ? nil : $0.lastProgress + timeout }
+      let deadline = state.withLock { $0.isInCaller ? nil : lastSign($0) + timeout }
       let turn = state.wait(until: deadline) { state -> Turn? in
-        let isOverdue = Instant.now.since(state.lastProgress) >= timeout
+        let isOverdue = Instant.now.since(lastSign(state)) >= timeout
         if state.isInCaller {
           state.wantsWakeUp = state.isCancelled || isOverdue || deadline == nil
           return nil
@@ -70,7 +80,13 @@ final class Transfer: Sendable {
         return .over(.left(state.isCancelled ? .cancelled : .timeout))
       }
       if case .over(let outcome) = turn { return outcome }
+      // The deadline has moved on meanwhile.
+      sink?.goesOn()
     }
+  }
+
+  private func lastSign(_ state: State) -> Instant {
+    state.isQueued ? max(state.lastProgress, pulse.withLock { $0 }) : state.lastProgress
   }
 
   /// Ends the wait; from any thread.
@@ -85,11 +101,22 @@ final class Transfer: Sendable {
 
   var lastProgress: Instant { state.withLock { $0.lastProgress } }
 
+  /// It has a slot: from now on its own progress counts, beginning with that of the others.
+  ///
+  /// Where nothing at all moved since it was made, its deadline stays what it was.
+  func start() {
+    state.withLock { state in
+      state.lastProgress = lastSign(state)
+      state.isQueued = false
+    }
+  }
+
   /// A byte went out or came in: the deadline starts anew.
   ///
   /// - Returns: false when nobody waits any more.
   func noteProgress() -> Bool {
-    state.withLock { state in
+    pulse.withLock { $0 = .now }
+    return state.withLock { state in
       state.lastProgress = .now
       return !state.isClosed && !state.isCancelled
     }
@@ -107,6 +134,7 @@ final class Transfer: Sendable {
   ///
   /// - Returns: nil when it has left, else what `body` returned.
   func withCaller<Result>(_ body: () -> Result) -> Result? {
+    pulse.withLock { $0 = .now }
     let mayCall = state.withLock { state in
       guard !state.isClosed, !state.isCancelled else { return false }
       state.lastProgress = .now

@@ -67,6 +67,7 @@ final class TransferLoop {
         queue.finished(transfer)
         continue
       }
+      transfer.start()
       do throws(StoreError) {
         try start(transfer)
       } catch {

@@ -132,4 +132,6 @@ private final class WatchedSink: GetSink {
     passage.noteByte()
     return sink.receive(bytes)
   }
+
+  func goesOn() { sink.goesOn() }
 }

@@ -52,6 +52,8 @@ final class SupabaseDownload: HTTPSink {
     return sink.receive(bytes) || fail(Self.declined)
   }
 
+  func goesOn() { sink.goesOn() }
+
   /// The head, once every byte is in.
   func finish() throws(StoreError) -> ObjectHead {
     let (head, received) = state.withLock { ($0.head, $0.received) }

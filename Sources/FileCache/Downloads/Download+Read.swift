@@ -136,7 +136,7 @@ extension Download {
     defer { call.cancellation.remove(handler) }
     // The store's own time-out comes first where it can, since it says more.
     let patience = call.timeout + .milliseconds(500)
-    var received = state.withLock { $0.received }
+    var seen = signs
     while true {
       let result = try state.wait(until: .now + patience) {
         (state) throws(StoreError) -> Result? in
@@ -144,12 +144,21 @@ extension Download {
         return try body(&state)
       }
       if let result { return result }
-      let now = state.withLock { $0.received }
-      if now == received {
+      let now = signs
+      if now == seen {
         throw StoreError(.timeout, "waited \(call.timeout.seconds) s for \(what)")
       }
-      received = now
+      seen = now
     }
+  }
+
+  /// A number that changes as long as there is hope: with what this download brings, and with what
+  /// any other does while a transfer of this one waits for a thread.
+  private var signs: Int64 {
+    let (own, isQueued) = state.withLock { state in
+      (state.received &+ state.signs, state.transfers.values.contains { !$0.isBegun })
+    }
+    return isQueued ? own &+ cache.signs.withLock { $0 } : own
   }
 }
 

@@ -143,8 +143,15 @@ extension Download {
       state.transfers[id] = transfer
       return !transfer.isStopped
     }
+    cache.signs.withLock { $0 &+= 1 }
     state.wakeAll()
     return goesOn
+  }
+
+  /// A transfer waits for its turn in the store.
+  func noteSign() {
+    cache.signs.withLock { $0 &+= 1 }
+    state.withLock { $0.signs &+= 1 }
   }
 
   /// The facts of what is kept, which the store is asked about.

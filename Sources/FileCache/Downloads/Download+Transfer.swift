@@ -26,6 +26,7 @@ extension Download {
 
   /// Runs one transfer to its end, resuming it where it breaks. Blocks.
   func run(_ id: Int) {
+    state.withLock { $0.transfers[id]?.isBegun = true }
     var resumes = 0
     var idle = 0
     while let request = request(id) {

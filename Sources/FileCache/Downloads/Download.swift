@@ -86,6 +86,8 @@ final class Download: Sendable {
     var lastFailure: StoreError?
     /// Counts bytes as they arrive, and as they are checked: progress.
     var received: Int64 = 0
+    /// Counts what shows that bytes will come, though none did.
+    var signs: Int64 = 0
 
     init(_ phase: Phase) {
       self.phase = phase

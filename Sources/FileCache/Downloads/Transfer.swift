@@ -11,6 +11,8 @@ struct Transfer: Sendable {
   var limit: Int64?
   /// The answer goes on past `limit`: it is cut there unless readers have moved the limit on.
   var isElastic = false
+  /// Whether a thread of the pool has begun with it.
+  var isBegun = false
   /// Whether it was ended on purpose.
   var isStopped = false
   /// Ask past any cache in between.
@@ -40,4 +42,6 @@ final class TransferSink: GetSink {
   func begin(_ head: ObjectHead) -> Bool { download.begin(id, head) }
 
   func receive(_ bytes: UnsafeRawBufferPointer) -> Bool { download.receive(id, bytes) }
+
+  func goesOn() { download.noteSign() }
 }
