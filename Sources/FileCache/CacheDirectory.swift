@@ -50,7 +50,10 @@ final class CacheDirectory: Sendable {
 
   /// Lets another program have the folder.
   func unlock() {
-    lock.withLock { $0 = nil }
+    lock.withLock { lock in
+      lock?.unlock()
+      lock = nil
+    }
   }
 
   /// Removes what an earlier program left in `tmp`, once it is older than a day.

@@ -77,6 +77,15 @@ package struct File: ~Copyable, Sendable {
     try check { fdatasync(descriptor) }
   }
 
+  /// Gives up a lock of flock(2).
+  ///
+  /// Closing alone would not: a child process that another thread is starting at this moment shares
+  /// the descriptor until it runs its program.
+  package func unlock() {
+    // It fails for what is no lock, and then there is none to give up.
+    _ = flock(descriptor, LOCK_UN)
+  }
+
   /// Sets the length (ftruncate(2)).
   package func truncate(to size: Int64) throws(Errno) {
     try check { ftruncate(descriptor, off_t(size)) }

@@ -35,6 +35,12 @@ final class CacheFixture {
     return cache
   }
 
+  /// Puts a file in the place of the folder of downloads.
+  func makeTemporaryFilesImpossible() throws {
+    try FileManager.default.removeItem(atPath: path("tmp"))
+    try scratch.file("cache/tmp", [])
+  }
+
   /// Ends the cache in order and opens it again.
   func reopen() throws -> FileCache {
     opened?.close()

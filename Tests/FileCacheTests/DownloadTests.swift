@@ -336,35 +336,6 @@ import Testing
     #expect(eventually { files(below: fixture.path("tmp")).isEmpty })
   }
 
-  @Test func aReaderWaitsAsLongAsItsTransferWaitsForATurn() throws {
-    let version = Version(random(1000))
-    fixture.script.play(afterItsTurn(version))
-    let cache = try fixture.cache()
-    #expect(try cache.contents(name, Call(timeout: .milliseconds(200))) == version.bytes)
-  }
-
-  @Test func aReaderWaitsForAThreadAsLongAsOtherDownloadsGetSomewhere() throws {
-    let version = Version(random(1000))
-    let weir = Weir()
-    fixture.script.play(version.answer { weir.pass($0) })
-    let cache = try fixture.cache()
-    // As many as there are threads.
-    var files: [OpenFile] = []
-    for number in 0..<64 {
-      files.append(try cache.open(object(ByteString("\(number)")), Call()))
-    }
-    let line = try Platform.Thread(name: "line") {
-      for _ in 0..<150 {
-        usleep(10_000)
-        cache.signs.withLock { $0 += 1 }
-      }
-      weir.open(to: .max)
-    }
-    #expect(try cache.contents(name, Call(timeout: .milliseconds(200))) == version.bytes)
-    line.join()
-    for file in files { file.close() }
-  }
-
   @Test func bytesThatAreBeingCheckedCountAsProgress() throws {
     let version = Version(random(400_000))
     let weir = Weir()

@@ -17,7 +17,7 @@ import Testing
     let version = version(size)
     fixture.script.play(version.answer())
     let cache = try fixture.cache()
-    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    try fixture.makeTemporaryFilesImpossible()
     #expect(try cache.contents(object("k")) == version.bytes)
     let error = #expect(throws: StoreError.self) { try cache.ensure(object("k"), Call()) }
     #expect(error?.kind == .noRoom)
@@ -29,7 +29,7 @@ import Testing
     let old = version(3_000_000)
     fixture.script.play(old.answer())
     let cache = try fixture.cache()
-    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    try fixture.makeTemporaryFilesImpossible()
     let file = try cache.open(object("k"), Call())
     #expect(try file.readBytes(100, at: 0) == Array(old.bytes[..<100]))
     fixture.script.play(Version(old.bytes.reversed()).answer())
@@ -43,7 +43,7 @@ import Testing
     bad.bytes[7] ^= 1
     fixture.script.play(bad.answer())
     let cache = try fixture.cache()
-    try FileManager.default.removeItem(atPath: fixture.path("tmp"))
+    try fixture.makeTemporaryFilesImpossible()
     let error = #expect(throws: StoreError.self) { try cache.contents(object("k")) }
     #expect(error?.kind == .damaged)
   }

@@ -118,11 +118,11 @@ func cutAtOnce(_ version: Version) -> ScriptedStore.Answer {
   version.answer(cut: 0, failure: StoreError(.damaged, "fewer bytes than announced"))
 }
 
-/// An answer that comes after the request has waited for its turn, a second and a half.
+/// An answer that comes after the request has waited for its turn, three seconds.
 func afterItsTurn(_ version: Version) -> ScriptedStore.Answer {
   let answer = version.answer()
   return { (request, sink, call) throws(StoreError) in
-    for _ in 0..<150 {
+    for _ in 0..<300 {
       usleep(10_000)
       sink.goesOn()
     }

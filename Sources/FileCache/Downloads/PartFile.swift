@@ -16,7 +16,14 @@ final class PartFile: Sendable {
   static func make(in directory: CacheDirectory, content: UInt64) throws(Errno) -> PartFile {
     let name = "\(Timestamp.now.nanoseconds)-\(content).part"
     let path = CacheDirectory.temporary + "/" + ByteString(name)
-    return PartFile(path, try directory.root.open(path, O_RDWR | O_CREAT | O_EXCL))
+    let flags = O_RDWR | O_CREAT | O_EXCL
+    do throws(Errno) {
+      return PartFile(path, try directory.root.open(path, flags))
+    } catch .noEntry {
+      // Somebody has cleared the cache's folder.
+      try directory.root.makeFolders(CacheDirectory.temporary)
+      return PartFile(path, try directory.root.open(path, flags))
+    }
   }
 
   /// Opens a file that an earlier download left, when it holds at least `count` bytes.

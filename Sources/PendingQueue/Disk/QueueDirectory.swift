@@ -41,7 +41,12 @@ final class QueueDirectory: Sendable {
   }
 
   /// Lets another program have the folder.
-  func unlock() { lock.withLock { $0 = nil } }
+  func unlock() {
+    lock.withLock { lock in
+      lock?.unlock()
+      lock = nil
+    }
+  }
 
   func dataPath(_ id: PendingID) -> String { "\(path)/\(id).data" }
 
