@@ -52,9 +52,9 @@ import Testing
         if request.target == "/exists" { connection.answer() } else { connection.hold() }
         return
       }
-      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n")
-      for _ in 0..<30 {
-        connection.pause(.milliseconds(50))
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n")
+      for _ in 0..<40 {
+        connection.pause(.milliseconds(100))
         connection.send("x")
       }
     }
@@ -63,7 +63,7 @@ import Testing
       #expect(fixture.read("stream", into: CollectingSink()) == nil)
     }
     _ = server.waitForRequests(1)
-    let error = fixture.read("stuck", into: CollectingSink(), Call(timeout: .milliseconds(700)))
+    let error = fixture.read("stuck", into: CollectingSink(), Call(timeout: .seconds(2)))
     stream.join()
     #expect(error?.kind == .timeout)
     #expect(fixture.changes.isEmpty)

@@ -219,6 +219,32 @@ import Testing
     #expect(try cache.contents(name) == good.bytes)
   }
 
+  @Test func whoOpensItAsTheLastReaderLeavesIsNotToldThatItEnded() throws {
+    fixture.options.maxAge = .seconds(60)
+    let weir = Weir()
+    weir.open(to: 20_000)
+    fixture.script.play(version.answer { position in weir.pass(position) }, version.answer())
+    let cache = try fixture.cache()
+    let first = try cache.open(name, expected: 2_000_000, Call())
+    #expect(try first.readBytes(100, at: 0) == slice(0, 100))
+    // Its transfer is told to stop, and does not notice before the second reader waits for it.
+    first.close()
+    let second = try cache.open(name, expected: 2_000_000, Call())
+    let bytes = Locked<[UInt8]>([])
+    let reader = try Platform.Thread(name: "reader") {
+      do throws(StoreError) {
+        let read = try second.readBytes(1000, at: 50_000)
+        bytes.withLock { $0 = read }
+      } catch {
+        Issue.record("\(error)")
+      }
+    }
+    usleep(100_000)
+    weir.open(to: .max)
+    reader.join()
+    #expect(bytes.withLock { $0 } == slice(50_000, 1000))
+  }
+
   @Test func thirtyReadersAtRandomPlacesGetTheirBytes() throws {
     let cache = try fixture.cache()
     let file = try cache.open(name, expected: 2_000_000, Call())

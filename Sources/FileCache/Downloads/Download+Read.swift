@@ -27,6 +27,9 @@ extension Download {
       guard isAsking || state.isSuperseded || state.size > partSize else {
         return ([], state.transfers.isEmpty)
       }
+      // Who opens it before they have ended waits for transfers of its own, not for their failure.
+      // A question has none: it ends, and is asked anew.
+      if !isAsking { for id in state.transfers.keys { state.transfers[id]?.isStopped = true } }
       return (state.transfers.values.map(\.call.cancellation), state.transfers.isEmpty)
     }
     for cancellation in unwanted { cancellation.cancel() }

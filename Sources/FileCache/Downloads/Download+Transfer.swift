@@ -100,8 +100,7 @@ extension Download {
       if case .unchanged = state.phase { return .unchanged }
       guard let transfer = state.transfers[id] else { return .done }
       if let fault = transfer.fault { return .broken(fault) }
-      let isOver = state.isEnded || transfer.isStopped || (state.isDirect && state.isSizeKnown)
-      guard isOver else { return .broken(error) }
+      guard state.needsNoMore(of: transfer) else { return .broken(error) }
       state.transfers[id] = nil
       return .done
     }
@@ -200,6 +199,18 @@ extension Download {
 }
 
 extension Download.State {
+  /// Whether a transfer was cut short on purpose: nobody waits for its bytes any more.
+  ///
+  /// Another one may have brought them meanwhile, and they are being compared with the checksum, or
+  /// have been.
+  fileprivate func needsNoMore(of transfer: Transfer) -> Bool {
+    switch phase {
+    case .asking: transfer.isStopped
+    case .open: transfer.isStopped || (isDirect && isSizeKnown)
+    case .unchanged, .checking, .whole, .closed, .ended: true
+    }
+  }
+
   /// Whether a transfer has not brought all that is wanted of it.
   fileprivate func isMissingSome(of transfer: Transfer) -> Bool {
     transfer.next < min(transfer.limit ?? size, size)
