@@ -53,11 +53,6 @@ static inline CURLcode bucketfs_set_socket(CURL *easy, curl_sockopt_callback cal
 /* TCP_NOTSENT_LOWAT of tcp(7): glibc has it behind __USE_MISC, which Swift does not see. */
 #define BUCKETFS_TCP_NOTSENT_LOWAT 25
 
-/* The descriptor of the connection that a transfer uses; CURL_SOCKET_BAD when there is none. */
-static inline CURLcode bucketfs_get_socket(CURL *easy, curl_socket_t *socket) {
-  return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, socket);
-}
-
 /* Numbers that libcurl tells of a transfer. */
 static inline CURLcode bucketfs_get_long(CURL *easy, CURLINFO info, long *value) {
   return curl_easy_getinfo(easy, info, value);

@@ -120,24 +120,6 @@ private final class CountingSource: PutSource {
     #expect(taken > .seconds(2))
   }
 
-  @Test func bytesThatLeaveTheKernelSlowlyAreNoSilence() throws {
-    // All of them fit into the buffers between, long before the server has read them.
-    let size = 1_500_000
-    let server = try RawServer { connection in
-      var seen = 0
-      while seen < size, let bytes = connection.receive() {
-        seen += bytes.count
-        connection.pause(.milliseconds(50))
-      }
-      connection.answer()
-    }
-    let request = request(server.url, CountingSource(), 0..<Int64(size))
-    let taken = span {
-      #expect(client.failure(request, Call(timeout: .milliseconds(600))) == nil)
-    }
-    #expect(taken > .milliseconds(600))
-  }
-
   @Test(arguments: [HTTPRepetition.always, .unlessWhole, .never])
   func aPayloadGoesOutAgainOnlyWhereThatDoesNoHarm(_ repetition: HTTPRepetition) throws {
     // Answers once on each connection, and reads the next request whole before it closes.

@@ -20,8 +20,6 @@ final class Exchange {
   /// Bytes of the payload that libcurl has taken, now and at most.
   private var sent: Int64 = 0
   private var mostSent: Int64 = 0
-  /// Bytes that the kernel had taken and not seen acknowledged, at the last look.
-  private var unacknowledged: CInt = 0
   /// What we found ourselves; it counts before libcurl's code.
   private var failure: StoreError?
   /// Enough of a refusal's body is here; the rest is not read.
@@ -232,22 +230,6 @@ final class Exchange {
     }
   }
 
-  /// Whether a payload is on its way and no answer has come.
-  var isSending: Bool { mostSent > 0 && !head.isComplete }
-
-  /// Notes progress where bytes that the kernel had taken have reached the server since: on a slow
-  /// line megabytes of them are on their way for longer than a call's time.
-  func noteDrain() {
-    var count: CInt = 0
-    // It fails on a connection that is gone, which libcurl finds out by itself.
-    guard let socket, ioctl(socket, UInt(TIOCOUTQ), &count) == 0 else { return }
-    if count < unacknowledged {
-      // When nobody waits any more, the next callback ends the transfer.
-      _ = transfer.noteProgress()
-    }
-    unacknowledged = count
-  }
-
   private func fail(_ kind: StoreError.Kind, _ words: String, _ result: Int) -> Int {
     failure = StoreError(kind, "\(transfer.target.host): \(words)")
     return result
@@ -287,14 +269,5 @@ final class Exchange {
   private func isEarlyRefusal(_ code: CURLcode) -> Bool {
     code == CURLE_SEND_ERROR && head.isComplete && !head.isSuccess
       && head.headers["content-length"].flatMap { Int($0) } == body.count
-  }
-
-  /// The connection that it uses now; nil when it has none.
-  var socket: CInt? {
-    var socket = CURL_SOCKET_BAD
-    guard bucketfs_get_socket(easy, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else {
-      return nil
-    }
-    return socket
   }
 }

@@ -48,7 +48,7 @@ final class TransferLoop {
       // A slot that came free is filled before sleeping.
       if collectFinished(), queue.canStart { continue }
       // Woken by sockets, by libcurl's own timers and by the mailbox.
-      curl_multi_poll(multi, nil, 0, noteDrains() ? 200 : 60_000, nil)
+      curl_multi_poll(multi, nil, 0, 60_000, nil)
     }
     stop()
   }
@@ -96,16 +96,6 @@ final class TransferLoop {
     running[easy] = exchange
   }
 
-  /// - Returns: whether there is a payload on its way, to be looked at again soon.
-  private func noteDrains() -> Bool {
-    var isSending = false
-    for exchange in running.values where exchange.isSending {
-      exchange.noteDrain()
-      isSending = true
-    }
-    return isSending
-  }
-
   /// - Returns: whether a transfer has ended.
   private func collectFinished() -> Bool {
     var hasFinished = false
@@ -144,28 +134,11 @@ final class TransferLoop {
       queue.remove(transfer)
       return
     }
-    if timedOut { give(up: exchange) }
+    // Its connection may be dead, and with it those that were made before: later requests take new
+    // ones. libcurl closes that of HTTP/1 with the transfer, but would put the next stream on that
+    // of HTTP/2.
+    if timedOut { doubt = .now }
     remove(exchange)
-  }
-
-  /// Makes sure that no later request waits on a connection that may be dead.
-  ///
-  /// libcurl closes an HTTP/1 connection when its transfer is removed, but only resets the stream
-  /// of an HTTP/2 one, and would put the next request on it. So the connection is cut, unless
-  /// another transfer on it has made progress since: then only this stream stands still.
-  private func give(up exchange: Exchange) {
-    let silentSince = exchange.transfer.lastProgress
-    guard let socket = exchange.socket else {
-      doubt = .now
-      return
-    }
-    let isAlive = running.values.contains { other in
-      other !== exchange && other.socket == socket && other.transfer.lastProgress > silentSince
-    }
-    guard !isAlive else { return }
-    doubt = .now
-    // It fails when the connection is gone already, which is what is wanted.
-    _ = shutdown(socket, CInt(SHUT_RDWR))
   }
 
   private func remove(_ exchange: Exchange) {

@@ -99,7 +99,8 @@ extension SupabaseStore {
       prefix: prefix, limit: pageSize, cursor: cursor, delimited: delimited)
     let response = try send(
       "POST", "/object/list-v2/" + Percent.encode(bucket),
-      headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), call)
+      headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), mayCompress: true,
+      call)
     guard response.status == 200 else {
       let verdict = SupabaseErrors.verdict(on: response, reading: true)
       // The call itself never misses a bucket; a server without it takes it for an upload into a

@@ -26,7 +26,8 @@ extension SupabaseStore {
   {
     let response = try send(
       "POST", "/object/list/" + Percent.encode(bucket),
-      headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), call)
+      headers: SupabaseHeaders.json, body: .bytes(SupabaseJSON.encode(body)), mayCompress: true,
+      call)
     guard response.status == 200 else {
       throw SupabaseErrors.verdict(on: response, reading: true).error
     }

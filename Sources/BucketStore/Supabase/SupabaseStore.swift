@@ -55,14 +55,16 @@ package final class SupabaseStore: BucketStore {
   ///   - path: below the storage base, percent-encoded, beginning with `/`.
   ///   - sink: takes the body of a success.
   ///   - repetition: whether it may go out again by itself after a connection broke.
+  ///   - mayCompress: whether the answer may come compressed.
   /// - Returns: every answer but that of an expired token.
   /// - Throws: `StoreError` of the transport or the session.
   func send(
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],
     body: HTTPBody? = nil, into sink: (any HTTPSink)? = nil, repetition: HTTPRepetition = .always,
-    _ call: Call
+    mayCompress: Bool = false, _ call: Call
   ) throws(StoreError) -> HTTPResponse {
-    var request = HTTPRequest(method, address.storage + path, headers: headers)
+    var request = HTTPRequest(
+      method, address.storage + path, headers: headers, allowsCompression: mayCompress)
     request.payload = body
     request.repetition = repetition
     let bearer = try user.bearer(call)

@@ -85,6 +85,17 @@ import Testing
   }
 
   @Test(arguments: Configuration.Profile.allCases)
+  func listingsMayComeCompressed(_ profile: Configuration.Profile) throws {
+    let fixture = try fixture(profile)
+    try fixture.emulator.put("docs", "a", Array("hello".utf8))
+    let page = try fixture.store.list(
+      ListRequest(bucket: "docs", prefix: "", delimited: true), Call())
+    #expect(page.objects.map(\.key) == ["a"])
+    let entry = try #require(fixture.emulator.requests.entries().last { $0.method == "POST" })
+    #expect(entry.headers["Accept-Encoding"]?.contains("gzip") == true)
+  }
+
+  @Test(arguments: Configuration.Profile.allCases)
   func anUnchangedObjectCostsNoBytes(_ profile: Configuration.Profile) throws {
     let fixture = try fixture(profile)
     try fixture.emulator.put("docs", "a", Array("hello".utf8))
