@@ -53,51 +53,67 @@ extension FileCache {
     try PartialRows.remove(object, in: &connection)
   }
 
-  /// Renames a whole file to where its object belongs.
-  ///
-  /// A key whose place is taken by a folder, or lies below what is a file, goes to its hash.
   private func move(
     _ file: PartFile, _ facts: ObjectFacts, of download: Download, isVerified: Bool
   ) -> Copy? {
     let object = download.object
+    let fetched = download.state.withLock { $0.fetched }
     do throws(Errno) {
-      let stamp = FileStamp(try file.file.status())
-      guard stamp.size == facts.size else { throw .io }
-      let fetched = download.state.withLock { $0.fetched }
-      identify(
-        file,
-        CopyIdentity(
-          object: object, stamp: stamp, facts: facts, fetched: fetched, isVerified: isVerified))
-      var path = CopyPath.plain(object) ?? CopyPath.hashed(object)
-      do throws(Errno) {
-        try moveFile(file.path, to: path)
-      } catch {
-        path = CopyPath.hashed(object)
-        try moveFile(file.path, to: path)
-      }
-      return Copy(
-        path: path, stamp: stamp, facts: facts, fetched: fetched, confirmed: fetched,
-        used: .now, isVerified: isVerified, content: download.content)
+      return try put(
+        file.file, at: file.path, in: directory.root, as: object, facts, fetched: fetched,
+        isVerified: isVerified, content: download.content)
     } catch {
       Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
       return nil
     }
   }
 
-  private func identify(_ file: PartFile, _ identity: CopyIdentity) {
+  /// Renames a whole file to where its object belongs.
+  ///
+  /// A key whose place is taken by a folder, or lies below what is a file, goes to its hash.
+  /// - Parameters:
+  ///   - path: of the open file, relative to `source`.
+  ///   - content: names its bytes within this run of the program.
+  func put(
+    _ file: borrowing File, at path: ByteString, in source: borrowing Directory,
+    as object: ObjectName, _ facts: ObjectFacts, fetched: Timestamp, isVerified: Bool,
+    content: UInt64
+  ) throws(Errno) -> Copy {
+    let stamp = FileStamp(try file.status())
+    guard stamp.size == facts.size else { throw .io }
+    identify(
+      file,
+      CopyIdentity(
+        object: object, stamp: stamp, facts: facts, fetched: fetched, isVerified: isVerified))
+    var target = CopyPath.plain(object) ?? CopyPath.hashed(object)
     do throws(Errno) {
-      try file.file.setAttribute(CopyIdentity.attribute, identity.encoded)
+      try moveFile(path, in: source, to: target)
+    } catch {
+      guard error != .crossDevice else { throw error }
+      target = CopyPath.hashed(object)
+      try moveFile(path, in: source, to: target)
+    }
+    return Copy(
+      path: target, stamp: stamp, facts: facts, fetched: fetched, confirmed: fetched,
+      used: .now, isVerified: isVerified, content: content)
+  }
+
+  private func identify(_ file: borrowing File, _ identity: CopyIdentity) {
+    do throws(Errno) {
+      try file.setAttribute(CopyIdentity.attribute, identity.encoded)
     } catch {
       // Without it the copy is lost with the index, and only then.
       Log.debug("\(identity.object): cannot mark the copy: \(error)")
     }
   }
 
-  private func moveFile(_ source: ByteString, to path: ByteString) throws(Errno) {
-    if let cut = path.bytes.lastIndex(of: ByteString.slash) {
-      try directory.root.makeFolders(ByteString(path.bytes[..<cut]))
+  private func moveFile(
+    _ path: ByteString, in source: borrowing Directory, to target: ByteString
+  ) throws(Errno) {
+    if let cut = target.bytes.lastIndex(of: ByteString.slash) {
+      try directory.root.makeFolders(ByteString(target.bytes[..<cut]))
     }
-    try directory.root.take(source, from: directory.root, as: path)
+    try directory.root.take(path, from: source, as: target)
   }
 
   /// Forgets a copy that is not what it was, is not wanted, or has to make room.

@@ -20,15 +20,36 @@ extension FileCache {
   /// Files that are open, pinned, or were used within the grace time stay.
   func evict() {
     guard let limit else { return }
-    let now = Timestamp.now
-    let grace = options.grace
-    enum Victim {
-      case copy(ObjectName, Copy)
-      case partial(ObjectName, Partial)
+    let excess = state.withLock { $0.bytes > limit ? $0.bytes &- (limit - limit / 10) : 0 }
+    if excess > 0 { evict(excess, grace: options.grace) }
+  }
+
+  /// Gives up the least recently used copies so that this device has room for something else.
+  ///
+  /// Copies that are open or pinned stay. Returns once the files are gone; waits for the disk.
+  /// - Returns: how many bytes were freed; fewer than asked, or none, when nothing else can go.
+  package func makeRoom(_ bytes: Int64) -> Int64 {
+    let freed = evict(bytes, grace: .zero)
+    guard freed > 0 else { return 0 }
+    do throws(DatabaseError) {
+      // Files go on the writing thread, in order.
+      try database.write { (_) throws(DatabaseError) in }
+    } catch {
+      report(error)
     }
-    let victims = state.withLock { state -> [Victim] in
-      guard state.bytes > limit else { return [] }
-      var excess = state.bytes &- (limit - limit / 10)
+    return freed
+  }
+
+  private enum Victim {
+    case copy(ObjectName, Copy)
+    case partial(ObjectName, Partial)
+  }
+
+  /// - Returns: how many bytes the removed files have.
+  @discardableResult
+  private func evict(_ excess: Int64, grace: Span) -> Int64 {
+    let now = Timestamp.now
+    let (victims, freed) = state.withLock { state -> ([Victim], Int64) in
       var candidates: [(used: Timestamp, bytes: Int64, victim: Victim)] = []
       for (object, copy) in state.copies
       where !copy.isPinned && state.opens[object] == nil && now.since(copy.used) >= grace {
@@ -38,10 +59,12 @@ extension FileCache {
         candidates.append((partial.used, partial.present.count, .partial(object, partial)))
       }
       candidates.sort { $0.used < $1.used }
-      return candidates.prefix { candidate in
-        defer { excess &-= candidate.bytes }
-        return excess > 0
-      }.map(\.victim)
+      var freed: Int64 = 0
+      let victims = candidates.prefix { candidate in
+        defer { freed &+= candidate.bytes }
+        return freed < excess
+      }
+      return (victims.map(\.victim), victims.reduce(0) { $0 &+ $1.bytes })
     }
     for victim in victims {
       switch victim {
@@ -49,6 +72,7 @@ extension FileCache {
       case .partial(let object, let partial): forget(object, partial)
       }
     }
+    return freed
   }
 
   /// Writes down which parts of large objects are there, so that a crash costs no more than the

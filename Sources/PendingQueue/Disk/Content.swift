@@ -72,33 +72,11 @@ final class Content: Sendable {
     }
   }
 
-  /// Fills an empty content with the bytes of a descriptor: cloned where the file system can
-  /// (ioctl_ficlone(2)), else copied.
+  /// Fills an empty content with the bytes of a descriptor, cloned or copied.
   func fill(from source: CInt, size: Int64) throws(Errno) {
-    if size > 0, ioctl(file.descriptor, Self.ficlone, source) != 0 {
-      try copy(from: source, size: size)
+    try file.fill(from: source, size: size) { bytes, offset in
+      directory.note(.write("\(id).data", at: offset, Array(bytes)))
     }
-    let cloned = Int64(try file.status().st_size)
-    if cloned > size { try file.truncate(to: size) }
-    guard cloned >= size else { throw .io }
     shape.withLock { $0.size = size }
   }
-
-  private func copy(from source: CInt, size: Int64) throws(Errno) {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
-    defer { buffer.deallocate() }
-    var offset: Int64 = 0
-    while offset < size {
-      let wanted = Int(min(Int64(buffer.count), size - offset))
-      let count = try check { pread(source, buffer.baseAddress, wanted, off_t(offset)) }
-      guard count > 0 else { throw .io }
-      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      try file.write(bytes, at: offset)
-      directory.note(.write("\(id).data", at: offset, Array(bytes)))
-      offset += Int64(count)
-    }
-  }
-
-  /// FICLONE of linux/fs.h, which is a macro.
-  private static let ficlone: UInt = 0x4004_9409
 }
