@@ -24,7 +24,9 @@ let package = Package(
     .target(name: "Mount", dependencies: ["CFuse", "FileSystem", "Platform"]),
     .executableTarget(
       name: "bucketfs",
-      dependencies: ["BucketStore", "FileCache", "FileSystem", "Mount", "Platform"]),
+      dependencies: [
+        "BucketStore", "FileCache", "FileSystem", "Mount", "PendingQueue", "Platform",
+      ]),
 
     .target(name: "StorageEmulator", dependencies: ["CCrypto", "Platform"]),
     .executableTarget(name: "bucketfs-emulator", dependencies: ["Platform", "StorageEmulator"]),
@@ -49,7 +51,8 @@ let package = Package(
     .testTarget(
       name: "FileSystemTests",
       dependencies: [
-        "BucketStore", "FileCache", "FileSystem", "Platform", "StorageEmulator", "TestSupport",
+        "BucketStore", "FileCache", "FileSystem", "PendingQueue", "Platform", "StorageEmulator",
+        "TestSupport",
       ]),
     .testTarget(
       name: "StorageEmulatorTests", dependencies: ["Platform", "StorageEmulator", "TestSupport"]),
@@ -64,8 +67,8 @@ let package = Package(
     .testTarget(
       name: "MountTests",
       dependencies: [
-        "BucketStore", "FileCache", "FileSystem", "Mount", "Platform", "TestSupport", "bucketfs",
-        "bucketfs-emulator",
+        "BucketStore", "FileCache", "FileSystem", "Mount", "PendingQueue", "Platform",
+        "TestSupport", "bucketfs", "bucketfs-emulator",
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -8,22 +8,24 @@ package final class DirectoryHandle: Sendable {
   /// The folder's inode.
   package let inode: UInt64
   let folder: FolderName
-  let answer: Listings.Answer
+  let lines: MergedListing
+  private let atFirst: Span
   private let openedAt = Instant.now
   private let own: Attributes
   private let parent: Attributes
-  private let attributes: @Sendable (ListingEntry) -> Attributes
+  private let attributes: @Sendable (TreeEntry) -> Attributes
   private let onClose: @Sendable () -> Void
   private let isClosed = Locked(false)
 
   init(
-    inode: UInt64, folder: FolderName, answer: Listings.Answer, own: Attributes, parent: Attributes,
-    attributes: @escaping @Sendable (ListingEntry) -> Attributes,
+    inode: UInt64, folder: FolderName, believed: Span, lines: MergedListing, own: Attributes,
+    parent: Attributes, attributes: @escaping @Sendable (TreeEntry) -> Attributes,
     onClose: @escaping @Sendable () -> Void
   ) {
     self.inode = inode
     self.folder = folder
-    self.answer = answer
+    atFirst = believed
+    self.lines = lines
     self.own = own
     self.parent = parent
     self.attributes = attributes
@@ -33,11 +35,11 @@ package final class DirectoryHandle: Sendable {
   deinit { close() }
 
   /// How many entries there are, `.` and `..` included.
-  package var count: Int { answer.listing.count + 2 }
+  package var count: Int { lines.count + 2 }
 
   /// How much longer its entries may be believed.
   var believed: Span {
-    let left = answer.believed.nanoseconds - Instant.now.since(openedAt).nanoseconds
+    let left = atFirst.nanoseconds - Instant.now.since(openedAt).nanoseconds
     return Span(nanoseconds: max(left, 0))
   }
 
@@ -50,7 +52,7 @@ package final class DirectoryHandle: Sendable {
     case 0: return DirectoryEntry(name: ".", attributes: own, cookie: cookie)
     case 1: return DirectoryEntry(name: "..", attributes: parent, cookie: cookie)
     default:
-      let entry = answer.listing[index - 2]
+      let entry = lines[index - 2]
       return DirectoryEntry(name: entry.name, attributes: attributes(entry), cookie: cookie)
     }
   }

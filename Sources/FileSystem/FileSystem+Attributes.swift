@@ -2,10 +2,10 @@ import FileCache
 import Platform
 
 extension FileSystem {
-  func attributes(of entry: ListingEntry, inode: UInt64) -> Attributes {
+  func attributes(of entry: TreeEntry, inode: UInt64) -> Attributes {
     attributes(
-      inode, isDirectory: entry.isFolder, size: entry.isFolder ? 0 : entry.size ?? 0,
-      modified: entry.modified)
+      inode, isDirectory: entry.isFolder, size: entry.isFolder ? 0 : entry.line.size ?? 0,
+      modified: entry.line.modified, mode: entry.pending?.record.mode)
   }
 
   /// A file as the kernel was told of it.
@@ -37,22 +37,23 @@ extension FileSystem {
     else {
       return attributes(inode, isDirectory: true, size: 0, modified: nil)
     }
-    return attributes(of: entry, inode: inode)
+    return attributes(of: TreeEntry(entry), inode: inode)
   }
 
   private func attributes(
-    _ inode: UInt64, isDirectory: Bool, size: Int64, modified: Timestamp?
+    _ inode: UInt64, isDirectory: Bool, size: Int64, modified: Timestamp?, mode: UInt32? = nil
   ) -> Attributes {
     let size = max(size, 0)
     return Attributes(
       inode: inode, isDirectory: isDirectory, size: size, modified: modified ?? .epoch,
-      mode: mode(isDirectory: isDirectory), links: 1, uid: options.uid, gid: options.gid,
+      mode: self.mode(isDirectory: isDirectory, mode), links: 1, uid: options.uid, gid: options.gid,
       blocks: UInt64(size / 512 + (size % 512 == 0 ? 0 : 1)))
   }
 
-  private func mode(isDirectory: Bool) -> UInt32 {
-    let write: UInt32 = options.readOnly ? 0o222 : 0o022
+  /// - Parameter set: permission bits as a person set them; nil for what is usual.
+  private func mode(isDirectory: Bool, _ set: UInt32?) -> UInt32 {
     let type: UInt32 = isDirectory ? 0o040000 : 0o100000
-    return type | ((isDirectory ? 0o777 : 0o666) & ~(write | options.umask))
+    let bits = set.map { $0 & 0o777 } ?? (isDirectory ? 0o755 : 0o644)
+    return type | (bits & ~(options.umask | (isReadOnly ? 0o222 : 0)))
   }
 }

@@ -12,10 +12,11 @@ extension FileSystem {
     let answer = try answer(for: folder, caller)
     listings.show(folder)
     return DirectoryHandle(
-      inode: inode, folder: folder, answer: answer, own: attributes(ofFolder: inode),
-      parent: attributes(ofFolder: node.parent),
+      inode: inode, folder: folder, believed: answer.believed,
+      lines: MergedListing(answer.listing, changes: changes(of: answer.listing)),
+      own: attributes(ofFolder: inode), parent: attributes(ofFolder: node.parent),
       attributes: { [self] entry in
-        let inode = place(of: entry, in: folder).map { place in
+        let inode = place(of: entry.line, in: folder).map { place in
           tree.withLock { $0.inode(of: place) }
         }
         return attributes(of: entry, inode: inode ?? 0)
@@ -23,7 +24,19 @@ extension FileSystem {
       onClose: { [listings] in listings.hide(folder) })
   }
 
-  private func answer(for folder: FolderName, _ caller: Caller) throws(Failure) -> Listings.Answer {
+  /// What the store has in a folder; nothing, for one that is pending as a whole.
+  func answer(for folder: FolderName, _ caller: Caller) throws(Failure) -> Listings.Answer {
+    do throws(Failure) {
+      return try storedAnswer(for: folder, caller)
+    } catch {
+      guard let answer = pendingAnswer(for: folder, error) else { throw error }
+      return answer
+    }
+  }
+
+  private func storedAnswer(for folder: FolderName, _ caller: Caller) throws(Failure)
+    -> Listings.Answer
+  {
     if caller.lane == .fast {
       guard let answer = listings.opened(folder) else { throw .mustWait }
       return answer
@@ -45,8 +58,8 @@ extension FileSystem {
   /// - Returns: nil for `.` and `..`, which the kernel does not count.
   package func reference(_ index: Int, of handle: DirectoryHandle) -> Entry? {
     guard index >= 2, index < handle.count else { return nil }
-    let entry = handle.answer.listing[index - 2]
-    guard let place = place(of: entry, in: handle.folder) else { return nil }
+    let entry = handle.lines[index - 2]
+    guard let place = place(of: entry.line, in: handle.folder) else { return nil }
     return reference(entry, at: place, parent: handle.inode, believed: handle.believed)
   }
 }

@@ -9,6 +9,7 @@ extension FileSystem {
   ///
   /// ESTALE means that the object is no longer what the kernel was told: it looks the name up anew
   /// and opens it again by itself (path_openat in fs/namei.c), so that size and bytes agree.
+  /// What is pending is opened as it is, and never asked about.
   /// - Parameter flags: those of open(2).
   /// - Throws: `Failure`; EISDIR, EROFS, ESTALE, or the store's failure when no copy is kept.
   package func open(_ inode: UInt64, flags: CInt, _ caller: Caller) throws(Failure) -> FileHandle {
@@ -19,6 +20,7 @@ extension FileSystem {
     guard flags & O_ACCMODE == O_RDONLY, flags & O_TRUNC == 0 else {
       throw Failure(.readOnly, "\(object): the mount is read-only")
     }
+    if let handle = try openPending(object, inode) { return handle }
     if let file = parked.take(object) ?? confirmed(object, node) {
       return try admit(file, node, inode)
     }
@@ -73,9 +75,15 @@ extension FileSystem {
       file.close()
       throw Failure(.noEntry, "inode \(inode) is not known")
     }
+    let body = queue == nil ? nil : tree.withLock { $0.body(of: inode) }
     return FileHandle(
-      inode: inode, file: file, keepsCache: keepsCache,
-      onClose: { [tree] in tree.withLock { $0.closed(inode) } })
+      inode: inode, object: file.object, file: file, body: body, keepsCache: keepsCache,
+      onClose: { [self] in closed(inode) })
+  }
+
+  /// One open handle of an inode less.
+  func closed(_ inode: UInt64) {
+    tree.withLock { $0.closed(inode) }?.close()
   }
 
   /// The store has just said something newer than the listing.
@@ -87,7 +95,7 @@ extension FileSystem {
     entry.tag = file.info.tag
     entry.modified = file.info.modified ?? listed.modified
     entry.contentType = file.info.contentType ?? listed.contentType
-    listings.replace(node.name, in: folder, with: entry)
+    change(node.name, in: folder, to: entry)
   }
 
   /// Why an open failed; when that is because the object is gone, its name goes too.
@@ -96,7 +104,7 @@ extension FileSystem {
     guard store.session.isCredible else {
       return Failure(.permission, "\(object): nobody is signed in, or not yet again")
     }
-    listings.replace(node.name, in: FolderName(containing: object), with: nil)
+    change(node.name, in: FolderName(containing: object), to: nil)
     return Failure(error, object.description)
   }
 
@@ -123,15 +131,26 @@ extension FileSystem {
     _ handle: FileHandle, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64,
     _ caller: Caller
   ) throws(Failure) -> Int {
-    guard offset >= 0 else { throw Failure(.invalid, "\(handle.file.object): offset below zero") }
+    guard offset >= 0 else { throw Failure(.invalid, "\(handle.object): offset below zero") }
+    if let pending = handle.body?.file {
+      do throws(Errno) {
+        return try pending.read(buffer, at: offset)
+      } catch {
+        throw Failure(
+          error, "\(handle.object): cannot read the pending file: \(error)", level: .error)
+      }
+    }
+    guard let file = handle.file else {
+      throw Failure(.badHandle, "\(handle.object): is not open any more")
+    }
     let count: Int?
     do throws(StoreError) {
       count =
         caller.lane == .slow
-        ? try handle.file.read(buffer, at: offset, caller.call)
-        : try handle.file.readAvailable(buffer, at: offset)
+        ? try file.read(buffer, at: offset, caller.call)
+        : try file.readAvailable(buffer, at: offset)
     } catch {
-      throw Failure(error, handle.file.object.description)
+      throw Failure(error, handle.object.description)
     }
     guard let count else { throw .mustWait }
     return count

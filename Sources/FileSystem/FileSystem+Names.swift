@@ -16,7 +16,7 @@ extension FileSystem {
     }
     guard KeyNames.isName(name) else { return .missing(timeout: listings.options.maxAge) }
     let (entry, believed) = try find(name, in: folder, caller)
-    guard let entry, let place = place(of: entry, in: folder) else {
+    guard let entry, let place = place(of: entry.line, in: folder) else {
       return .missing(timeout: believed)
     }
     return .found(reference(entry, at: place, parent: parent, believed: believed))
@@ -29,24 +29,36 @@ extension FileSystem {
   package func attributes(of inode: UInt64, _ caller: Caller) throws(Failure) -> Entry {
     let node = try node(inode)
     if inode == NodeTable.root { return rootEntry }
-    if node.isDetached, let told = node.told { return entry(inode, told, .zero) }
+    if node.isDetached, let open = attributes(ofOpen: node, inode) { return open }
     let folder = try folder(containing: node)
     let (found, believed) = try find(node.name, in: folder, caller)
-    guard let found, place(of: found, in: folder) == node.place else {
-      if node.opens > 0, let told = node.told { return entry(inode, told, .zero) }
+    guard let found, place(of: found.line, in: folder) == node.place else {
+      if node.opens > 0, let open = attributes(ofOpen: node, inode) { return open }
       throw Failure(.noEntry, "\(node.place): no longer there")
     }
-    if found.isFolder {
+    guard let facts = found.facts else {
       return Entry(
         attributes: attributes(of: found, inode: inode), entryTimeout: believed,
         attributesTimeout: believed)
     }
-    let told = tree.withLock { $0.tell(inode, FileFacts(found)) }
-    return entry(inode, told, believed)
+    let told = tree.withLock { $0.tell(inode, facts) }
+    guard told == facts else { return entry(inode, told, believed) }
+    return Entry(
+      attributes: attributes(of: found, inode: inode), entryTimeout: believed,
+      attributesTimeout: found.line.size == nil ? .zero : believed)
   }
 
-  /// The entry of a name, with its size known if it can be.
-  func find(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(Failure) -> (
+  /// The attributes of a file whose name leads elsewhere, or nowhere: of what is open of it.
+  private func attributes(ofOpen node: Node, _ inode: UInt64) -> Entry? {
+    if let file = node.body?.file {
+      let facts = FileFacts(pendingSize: file.size, file.modified)
+      return entry(inode, facts, .zero)
+    }
+    return node.told.map { entry(inode, $0, .zero) }
+  }
+
+  /// What the store has under a name, with its size known if it can be.
+  func findStored(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(Failure) -> (
     entry: ListingEntry?, believed: Span
   ) {
     if let answer = listings.fresh(folder) {
@@ -100,14 +112,14 @@ extension FileSystem {
 
   /// Counts one more answer that names an entry, and makes the answer.
   func reference(
-    _ entry: ListingEntry, at place: Place, parent: UInt64, believed: Span
+    _ entry: TreeEntry, at place: Place, parent: UInt64, believed: Span
   ) -> Entry {
-    let facts = entry.isFolder ? nil : FileFacts(entry)
+    let facts = entry.facts
     let inode = tree.withLock {
       $0.reference(place, parent: parent, name: entry.name, facts: facts)
     }
     // Without a size the kernel must come back before it shows one.
-    let isMeasured = entry.isFolder || entry.size != nil
+    let isMeasured = entry.isFolder || entry.line.size != nil
     return Entry(
       attributes: attributes(of: entry, inode: inode), entryTimeout: believed,
       attributesTimeout: isMeasured ? believed : .zero)

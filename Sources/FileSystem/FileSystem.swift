@@ -1,5 +1,6 @@
 package import BucketStore
 package import FileCache
+package import PendingQueue
 import Platform
 
 /// The tree as people see it: names, inodes and open files, made of the store and what is kept.
@@ -11,17 +12,29 @@ package final class FileSystem: Sendable {
   package let listings: Listings
   let cache: FileCache
   let store: any BucketStore
+  /// What the store does not have yet; nil where nothing can be changed.
+  package let queue: PendingQueue?
   let options: FileSystemOptions
   let tree: Locked<NodeTable>
   let parked = ParkedFiles()
   let opens = Locked(OpenBursts())
+  let recent = Locked(RecentChanges())
+  /// Stands for the time of what has none of its own.
+  let madeAt = Timestamp.now
   let patience: Patience
   private let notifier = Locked<(any KernelNotifier)?>(nil)
 
   /// Joins a store with what is kept of it; listings are kept beside the copies.
-  package init(cache: FileCache, store: any BucketStore, options: FileSystemOptions) {
+  ///
+  /// - Parameter queue: takes what is written, and is to be started with this file system as its
+  ///   receiver; nil for a file system that can only be read.
+  package init(
+    cache: FileCache, store: any BucketStore, queue: PendingQueue? = nil,
+    options: FileSystemOptions
+  ) {
     self.cache = cache
     self.store = store
+    self.queue = queue
     self.options = options
     patience = Patience(limit: options.patience)
     var listingOptions = ListingOptions(
@@ -33,6 +46,9 @@ package final class FileSystem: Sendable {
     tree = Locked(NodeTable(root: .folder(options.root)))
     listings.observe { [weak self] old, new in self?.announce(old, new) }
   }
+
+  /// Whether nothing can be changed.
+  var isReadOnly: Bool { options.readOnly || queue == nil }
 
   /// Names the one who tells the kernel of changes; before the first request is served.
   package func connect(_ notifier: any KernelNotifier) {

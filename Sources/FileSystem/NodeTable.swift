@@ -3,9 +3,9 @@ import Platform
 
 /// What the kernel refers to by an inode number.
 struct Node: Sendable {
-  let place: Place
-  let parent: UInt64
-  let name: ByteString
+  var place: Place
+  var parent: UInt64
+  var name: ByteString
   /// How many answers named it that the kernel has not forgotten.
   var lookups: UInt64 = 0
   /// Open handles; they keep the node when the kernel has forgotten it.
@@ -18,6 +18,22 @@ struct Node: Sendable {
   var isDetached = false
   /// When an open was last refused with ESTALE.
   var refused: Instant?
+  /// What all open handles share, where files can be written.
+  var body: FileBody?
+  /// Whether its pending bytes are the store's by now: what the queue still says of it is no news.
+  var isHandedOver = false
+
+  init(place: Place, parent: UInt64, name: ByteString) {
+    self.place = place
+    self.parent = parent
+    self.name = name
+  }
+
+  /// Takes news of its place in, unless they are old ones.
+  mutating func learn(_ facts: FileFacts) {
+    if facts.isPending && isHandedOver { return }
+    told = facts
+  }
 }
 
 /// The inodes that the kernel or an open handle refers to, and no others.
@@ -29,12 +45,13 @@ struct Node: Sendable {
 struct NodeTable: Sendable {
   static let root: UInt64 = 1
 
-  private var nodes: [UInt64: Node] = [:]
+  var nodes: [UInt64: Node] = [:]
   /// Numbers of places that could not have the one of their hash.
-  private var moved: [Place: UInt64] = [:]
+  var moved: [Place: UInt64] = [:]
 
   init(root place: Place) {
-    nodes[Self.root] = Node(place: place, parent: Self.root, name: ByteString(), lookups: 1)
+    nodes[Self.root] = Node(place: place, parent: Self.root, name: ByteString())
+    nodes[Self.root]?.lookups = 1
     moved[place] = Self.root
   }
 
@@ -65,16 +82,15 @@ struct NodeTable: Sendable {
     _ place: Place, parent: UInt64, name: ByteString, facts: FileFacts?
   ) -> UInt64 {
     var inode = inode(of: place)
-    if let facts, let node = nodes[inode], node.opens > 0,
+    if let facts, let node = nodes[inode], node.opens > 0, !facts.isPending,
       let told = node.told, !told.isVersion(of: facts)
     {
-      nodes[inode]?.isDetached = true
-      moved[place] = nil
+      detach(inode)
       inode = self.inode(of: place)
     }
     var node = nodes[inode] ?? Node(place: place, parent: parent, name: name)
     node.lookups += 1
-    if let facts { node.told = facts }
+    if let facts { node.learn(facts) }
     nodes[inode] = node
     if inode != place.inodeHash { moved[place] = inode }
     return inode
@@ -85,10 +101,12 @@ struct NodeTable: Sendable {
   /// - Returns: what it may be told: the version that is open stays what the inode is of.
   mutating func tell(_ inode: UInt64, _ facts: FileFacts) -> FileFacts {
     guard let node = nodes[inode] else { return facts }
-    if node.opens > 0 || node.isDetached, let told = node.told, !told.isVersion(of: facts) {
+    if node.opens > 0 || node.isDetached, !facts.isPending, let told = node.told,
+      !told.isVersion(of: facts)
+    {
       return told
     }
-    nodes[inode]?.told = facts
+    nodes[inode]?.learn(facts)
     return facts
   }
 
@@ -133,10 +151,22 @@ struct NodeTable: Sendable {
   /// Within this time a second ESTALE could reach the person.
   private static let patience = Span.seconds(5)
 
-  mutating func closed(_ inode: UInt64) {
-    guard let opens = nodes[inode]?.opens, opens > 0 else { return }
+  /// - Returns: what the handles shared, when this was the last one.
+  mutating func closed(_ inode: UInt64) -> FileBody? {
+    guard let opens = nodes[inode]?.opens, opens > 0 else { return nil }
     nodes[inode]?.opens = opens - 1
+    guard opens == 1 else { return nil }
+    let body = nodes[inode]?.body
+    nodes[inode]?.body = nil
     dropUnused(inode)
+    return body
+  }
+
+  /// Lets the open handles keep an inode whose place is another one's from now on.
+  mutating func detach(_ inode: UInt64) {
+    guard inode != Self.root, let place = nodes[inode]?.place else { return }
+    nodes[inode]?.isDetached = true
+    if moved[place] == inode { moved[place] = nil }
   }
 
   private mutating func dropUnused(_ inode: UInt64) {

@@ -72,9 +72,13 @@ package final class PendingQueue: Sendable {
     for thread in threads.withLock({ $0 }) { thread.join() }
     committer.withLock({ $0 })?.join()
     directory.unlock()
+    receiver.withLock { $0 = nil }
   }
 
   // MARK: - What is pending
+
+  /// Whether there is no record at all, deletions included. One look at a number.
+  package var isEmpty: Bool { state.withLock { $0.slots.isEmpty } }
 
   /// What is pending under a name, or nil. Memory only.
   package func entry(for object: ObjectName) -> PendingEntry? {

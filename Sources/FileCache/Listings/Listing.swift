@@ -55,6 +55,19 @@ package struct Listing: Sendable {
       hiddenKeys: hiddenKeys)
   }
 
+  /// The listing with several entries in place of what it has under their names; nil takes a name
+  /// out.
+  func replacing(_ changes: [ByteString: ListingEntry?]) -> Listing {
+    var changed = ListingTable()
+    for index in 0..<table.count where changes[table.name(at: index)] == nil {
+      changed.append(table[index])
+    }
+    for case let entry? in changes.values { changed.append(entry) }
+    return Listing(
+      folder: folder, fetchedAt: fetchedAt, cost: cost, table: changed.sorted().table,
+      hiddenKeys: hiddenKeys)
+  }
+
   /// The names of which another listing of the folder says something else, or nothing.
   package func changes(to other: Listing) -> (changed: [ByteString], added: [ByteString]) {
     table.changes(to: other.table)
@@ -62,6 +75,9 @@ package struct Listing: Sendable {
 
   /// The entry at a place; entries are in bytewise order of their names.
   package subscript(_ index: Int) -> ListingEntry { table[index] }
+
+  /// Where a name is, or would be.
+  package func place(of name: ByteString) -> (index: Int, isFound: Bool) { table.place(of: name) }
 
   /// The entry of a name; nil when there is none.
   package func entry(_ name: ByteString) -> ListingEntry? {

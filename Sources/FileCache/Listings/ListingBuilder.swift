@@ -1,9 +1,9 @@
 import BucketStore
-import Platform
+package import Platform
 import SQLite
 
 /// Gathers what a store's pages say of one folder, in any order, into a listing.
-struct ListingBuilder {
+package struct ListingBuilder {
   let folder: FolderName
   private let names: KeyNames
   private var table = ListingTable()
@@ -17,7 +17,7 @@ struct ListingBuilder {
   }
 
   /// The object that keeps a folder which would otherwise be empty; never shown.
-  static let placeholder: ByteString = ".emptyFolderPlaceholder"
+  package static let placeholder: ByteString = ".emptyFolderPlaceholder"
 
   /// The kind of a row that holds a key which cannot be shown.
   static let hiddenKind: UInt8 = 3

@@ -43,6 +43,9 @@ struct ListingTable: Sendable, Equatable {
   /// Where a name is, once the entries are in order; nil when it is not there.
   func index(of name: ByteString) -> Int? { names.search(name) }
 
+  /// Where a name is, or would be, once the entries are in order.
+  func place(of name: ByteString) -> (index: Int, isFound: Bool) { names.place(of: name) }
+
   func name(at index: Int) -> ByteString { ByteString(names[index]) }
 
   func kind(at index: Int) -> ListingEntry.Kind {

@@ -33,6 +33,13 @@ package final class Listings: Sendable {
   package struct Answer: Sendable {
     package let listing: Listing
     package let believed: Span
+
+    /// Nothing, and not to be believed.
+    package static func empty(_ folder: FolderName) -> Answer {
+      let builder = ListingBuilder(folder, names: .verbatim)
+      let listing = builder.finish(fetchedAt: .epoch, cost: .zero, after: nil)
+      return Answer(listing: listing, believed: .zero)
+    }
   }
 
   /// - Parameter database: where listings are kept; nil keeps them in memory alone.

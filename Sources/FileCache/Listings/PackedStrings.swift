@@ -45,6 +45,12 @@ struct PackedStrings: Sendable, Equatable {
 
   /// Where a string is, in strings that are in bytewise order; nil when it is none of them.
   func search(_ wanted: ByteString) -> Int? {
+    let place = place(of: wanted)
+    return place.isFound ? place.index : nil
+  }
+
+  /// Where a string is, or would be, in strings that are in bytewise order.
+  func place(of wanted: ByteString) -> (index: Int, isFound: Bool) {
     bytes.withUnsafeBufferPointer { buffer in
       wanted.bytes.withUnsafeBufferPointer { wanted in
         var low = 0
@@ -53,10 +59,10 @@ struct PackedStrings: Sendable, Equatable {
           let middle = (low + high) / 2
           let order = Self.compare(
             UnsafeBufferPointer(rebasing: buffer[range(middle)]), wanted)
-          if order == 0 { return middle }
+          if order == 0 { return (middle, true) }
           if order < 0 { low = middle + 1 } else { high = middle }
         }
-        return nil
+        return (low, false)
       }
     }
   }

@@ -1,0 +1,36 @@
+package import BucketStore
+import FileCache
+package import PendingQueue
+import Platform
+
+extension FileSystem: StoredFileReceiver {
+  /// Makes the bytes the cache's copy, and lets the store's object show in the pending file's place:
+  /// the same name, inode, size and times, at every moment.
+  package func take(_ file: StoredFile) -> Bool {
+    let object = file.object
+    let folder = FolderName(containing: object)
+    let segment = object.key.dropFirst(folder.prefix.count)
+    if segment == ListingBuilder.placeholder {
+      noteStoredFolder(folder)
+      return false
+    }
+    let isKept = false
+    guard let name = listings.options.names.name(of: segment) else { return isKept }
+    let entry = ListingEntry(
+      name: name, kind: .file, size: file.info.size ?? file.size, tag: file.info.tag,
+      modified: file.info.modified, contentType: file.info.contentType)
+    noteStored(name, in: folder, entry)
+    noteStoredFolder(folder)
+    tree.withLock { _ = $0.handOver(.object(object), FileFacts(entry)) }
+    return isKept
+  }
+
+  /// Drops what is kept of an object that the store no longer has as it was.
+  package func storeChanged(_ object: ObjectName) {
+    cache.drop(object)
+    let folder = FolderName(containing: object)
+    let segment = object.key.dropFirst(folder.prefix.count)
+    guard let name = listings.options.names.name(of: segment) else { return }
+    noteStored(name, in: folder, nil)
+  }
+}

@@ -1,0 +1,68 @@
+import Platform
+
+/// What writing does to inodes.
+extension NodeTable {
+  /// Opens what is pending under a node's place, whatever the kernel was told of it.
+  ///
+  /// - Parameters:
+  ///   - facts: of the pending file; nil keeps those of the version that a writer has opened.
+  ///   - content: tells contents apart; nil lets the kernel keep no pages.
+  /// - Returns: what the handles of the inode share, and whether the kernel's pages are still good;
+  ///   nil for an inode that is not known.
+  mutating func open(_ inode: UInt64, pending facts: FileFacts) -> FileBody? {
+    guard var node = nodes[inode] else { return nil }
+    node.opens += 1
+    node.learn(facts)
+    node.pages = nil
+    let body = node.body ?? FileBody()
+    node.body = body
+    nodes[inode] = node
+    return body
+  }
+
+  /// What the handles of an open inode share.
+  mutating func body(of inode: UInt64) -> FileBody? {
+    guard let node = nodes[inode], node.opens > 0 else { return nil }
+    let body = node.body ?? FileBody()
+    nodes[inode]?.body = body
+    return body
+  }
+
+  /// Notes that an inode's content is one of this device from now on.
+  mutating func becomePending(_ inode: UInt64, _ facts: FileFacts) {
+    nodes[inode]?.isHandedOver = false
+    nodes[inode]?.told = facts
+    nodes[inode]?.pages = nil
+  }
+
+  /// Notes that the store has what was pending under a place.
+  ///
+  /// - Returns: the inode of the place, when it is known.
+  mutating func handOver(_ place: Place, _ facts: FileFacts) -> UInt64? {
+    let inode = inode(of: place)
+    guard nodes[inode] != nil else { return nil }
+    nodes[inode]?.isHandedOver = true
+    nodes[inode]?.told = facts
+    return inode
+  }
+
+  /// Notes that a name is gone; open handles keep the inode.
+  mutating func unlink(_ place: Place) {
+    let inode = inode(of: place)
+    guard nodes[inode] != nil else { return }
+    detach(inode)
+  }
+
+  /// Gives an inode another name, in place of the one that is there, as rename(2) does.
+  mutating func rename(_ source: Place, to target: Place, parent: UInt64, name: ByteString) {
+    unlink(target)
+    let inode = inode(of: source)
+    guard var node = nodes[inode] else { return }
+    if moved[source] == inode { moved[source] = nil }
+    node.place = target
+    node.parent = parent
+    node.name = name
+    nodes[inode] = node
+    moved[target] = inode
+  }
+}
