@@ -5,9 +5,11 @@ package import Platform
 extension FileCache {
   /// Opens a copy, or a download, that the store has confirmed within `max_age`.
   ///
-  /// Touches memory, and opens one local file: it never waits for anything.
+  /// Touches memory, and opens one local file: it waits for nothing unless it may repair.
+  /// - Parameter repairing: whether a file that is not what its row says is looked into, which may
+  ///   take reading it whole, and a commit.
   /// - Returns: nil when the store must be asked.
-  package func openConfirmed(_ object: ObjectName) -> OpenFile? {
+  package func openConfirmed(_ object: ObjectName, repairing: Bool = true) -> OpenFile? {
     guard options.maxAge > .zero else { return nil }
     let now = Timestamp.now
     let (copy, download) = state.withLock { ($0.copies[object], $0.downloads[object]) }
@@ -15,7 +17,7 @@ extension FileCache {
       return file
     }
     guard let copy, copy.isConfirmed(within: options.maxAge, at: now) else { return nil }
-    return open(object, copy)
+    return open(object, copy, repairing: repairing)
   }
 
   /// Opens the copy of an object, however old it is. Never the network.
@@ -90,6 +92,14 @@ extension FileCache {
   private func fallBack(to object: ObjectName, from question: Download, _ error: StoreError)
     throws(StoreError) -> OpenFile
   {
+    guard let file = try openUnconfirmed(object, error) else { throw error }
+    file.note(doubt: error)
+    return file
+  }
+
+  private func openUnconfirmed(_ object: ObjectName, _ error: StoreError) throws(StoreError)
+    -> OpenFile?
+  {
     if error.kind == .notFound, store.session.isCredible { throw error }
     let (download, partial) = state.withLock { ($0.downloads[object], $0.partials[object]) }
     if let download, download.isComplete, let file = open(download) { return file }
@@ -101,8 +111,7 @@ extension FileCache {
       }
     }
     if let download, let file = open(download) { return file }
-    if let partial, let file = resume(partial, of: object, confirmed: .epoch) { return file }
-    throw error
+    return partial.flatMap { resume($0, of: object, confirmed: .epoch) }
   }
 
   /// Opens what the store has just called current; nil when it is gone.
@@ -122,8 +131,8 @@ extension FileCache {
   }
 
   /// Opens a copy's file; a copy whose file is gone or is another one is forgotten.
-  func open(_ object: ObjectName, _ copy: Copy) -> OpenFile? {
-    guard let file = openFile(object, copy) else { return nil }
+  func open(_ object: ObjectName, _ copy: Copy, repairing: Bool = true) -> OpenFile? {
+    guard let file = openFile(object, copy, repairing: repairing) else { return nil }
     state.withLock { state in
       if state.copies[object]?.content == copy.content {
         state.copies[object]?.used = .now
@@ -134,18 +143,18 @@ extension FileCache {
     return OpenFile(object, copy, KeptFile(file), in: self)
   }
 
-  func openFile(_ object: ObjectName, _ copy: Copy) -> File? {
+  func openFile(_ object: ObjectName, _ copy: Copy, repairing: Bool = true) -> File? {
     do throws(Errno) {
       let file = try directory.root.open(copy.path, O_RDONLY | O_NONBLOCK)
       let status = try file.status()
       guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == copy.stamp else {
-        takeUpOrForget(object, copy)
+        if repairing { takeUpOrForget(object, copy) }
         return nil
       }
       return file
     } catch {
       if error.showsThatItIsGone {
-        forget(object, copy)
+        if repairing { forget(object, copy) }
       } else {
         Log.warning("cannot open the copy of \(object): \(error)")
       }

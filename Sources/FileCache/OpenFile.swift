@@ -27,6 +27,7 @@ package final class OpenFile: Sendable {
 
   private struct State {
     var isClosed = false
+    var doubt: StoreError?
     /// Where the next read begins if the file is read from front to back.
     var next: Int64 = 0
     /// How many bytes were read in order.
@@ -63,6 +64,11 @@ package final class OpenFile: Sendable {
   deinit {
     close()
   }
+
+  /// Why the store did not say that this version is the current one; nil when it did.
+  package var doubt: StoreError? { state.withLock { $0.doubt } }
+
+  func note(doubt: StoreError) { state.withLock { $0.doubt = doubt } }
 
   /// Reads what can be read without waiting.
   ///

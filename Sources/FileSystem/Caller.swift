@@ -1,12 +1,17 @@
 package import Platform
 
 /// Which kind of thread a call runs on, and so whether it may wait.
-package enum Lane: Sendable {
-  /// Memory, reads of the index and local files only; a call that would have to wait throws
-  /// `Failure.mustWait` instead.
+package enum Lane: Int, Sendable, Comparable {
+  /// Memory, quick reads of the index and local files only. A call that would take longer throws
+  /// `Failure.takesTime` instead, or `Failure.mustWait` when it is clear that the store is needed.
   case fast
+  /// May take its time on this device, and wait a moment for the store where something kept answers
+  /// otherwise; a call that only the store can answer throws `Failure.mustWait` instead.
+  case brief
   /// May wait for the store, within the bounds of the caller's `Call`.
   case slow
+
+  package static func < (left: Lane, right: Lane) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Who asks, and how long the answer may take.

@@ -16,12 +16,24 @@ package struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     self.level = level
   }
 
-  /// The answer is not known without waiting: run the same call again on the slow lane.
+  /// The answer takes a while on this device, or may: run the same call again on the brief lane.
   ///
   /// Thrown on the fast lane only, and never sent to the kernel.
+  package static let takesTime = Failure(.again, "the answer takes a while")
+
+  /// Only the store knows the answer: run the same call again on the slow lane.
+  ///
+  /// Never thrown on the slow lane, and never sent to the kernel.
   package static let mustWait = Failure(.again, "the answer has to be waited for")
 
-  package var isMustWait: Bool { self == .mustWait }
+  /// Where the call is to run again; nil for a failure that is the answer.
+  package var lane: Lane? {
+    switch self {
+    case .takesTime: .brief
+    case .mustWait: .slow
+    default: nil
+    }
+  }
 
   package var description: String { message }
 }

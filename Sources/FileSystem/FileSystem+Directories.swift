@@ -38,18 +38,36 @@ extension FileSystem {
     -> Listings.Answer
   {
     if caller.lane == .fast {
-      guard let answer = listings.opened(folder) else { throw .mustWait }
+      guard let answer = listings.opened(folder) else { throw .takesTime }
       return answer
     }
     do throws(StoreError) {
-      guard listings.isKept(folder) else { return try listings.current(folder, caller.call) }
-      let answer = try patience.ask(caller.call) { [listings] (call) throws(StoreError) in
-        try listings.current(folder, call)
+      if isKnown(folder), let answer = try askOrRemember(folder, caller.call) {
+        return answer
       }
-      if let answer = answer ?? listings.standIn(folder) { return answer }
-      return try listings.current(folder, caller.call)
+      if caller.lane == .slow {
+        return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+          try listings.asked(folder, call)
+        }
+      }
     } catch {
       throw Failure(error, folder.description)
+    }
+    throw .mustWait
+  }
+
+  /// What the store says of a folder, or else what is kept of it; nil when nothing is.
+  private func askOrRemember(_ folder: FolderName, _ call: Call) throws(StoreError)
+    -> Listings.Answer?
+  {
+    do throws(StoreError) {
+      let answer = try patience.ask(.names, call) { [listings] (call) throws(StoreError) in
+        try listings.asked(folder, call)
+      }
+      if let answer = answer ?? listings.standIn(folder) { return answer }
+      return try unanswered(folder)
+    } catch {
+      return try listings.standIn(folder, for: error)
     }
   }
 

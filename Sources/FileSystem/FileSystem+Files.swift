@@ -21,52 +21,67 @@ extension FileSystem {
       throw Failure(.readOnly, "\(object): the mount is read-only")
     }
     if let handle = try openPending(object, inode) { return handle }
-    if let file = parked.take(object) ?? confirmed(object, node) {
-      return try admit(file, node, inode)
+    if let file = parked.take(object) ?? confirmed(object, node, caller.lane) {
+      return try admit(file, node, inode, caller)
     }
-    guard caller.lane == .slow else { throw .mustWait }
-    let file: OpenFile
+    guard caller.lane > .fast else { throw .takesTime }
+    let file: OpenFile?
     do throws(StoreError) {
-      file = try ask(object, node, caller.call)
+      file = try ask(object, node, caller)
     } catch {
       throw refusal(error, object, node)
     }
-    return try admit(file, node, inode)
+    guard let file else { throw .mustWait }
+    return try admit(file, node, inode, caller)
   }
 
   /// Opens what the store says is current; the copy, when it says nothing for too long.
-  private func ask(_ object: ObjectName, _ node: Node, _ call: Call) throws(StoreError) -> OpenFile
+  ///
+  /// - Returns: nil when only the store can answer, and may not be waited for here.
+  private func ask(_ object: ObjectName, _ node: Node, _ caller: Caller) throws(StoreError)
+    -> OpenFile?
   {
-    guard cache.copy(of: object) != nil else {
-      return try cache.open(object, expected: node.told?.size, call)
+    if cache.copy(of: object) != nil {
+      let file = try patience.ask(.contents, caller.call) { [self] (call) throws(StoreError) in
+        confirmBurst(object, call)
+        if let file = confirmed(object, node, .slow) { return file }
+        return try cache.open(object, expected: node.told?.size, call)
+      } failure: { file in
+        file.doubt
+      } late: { file in
+        file.close()
+      }
+      if let file = file ?? cache.openKept(object) { return file }
     }
-    let file = try patience.ask(call) { [self] (call) throws(StoreError) in
-      confirmBurst(object, call)
-      if let file = confirmed(object, node) { return file }
-      return try cache.open(object, expected: node.told?.size, call)
-    } late: { file in
-      file.close()
+    guard caller.lane == .slow else { return nil }
+    return try patience.insist(.contents, caller.call) { (call) throws(StoreError) in
+      try cache.open(object, expected: node.told?.size, call)
     }
-    if let file = file ?? cache.openKept(object) { return file }
-    return try cache.open(object, expected: node.told?.size, call)
   }
 
   /// A copy that was just confirmed, unless a listing has shown another version since.
-  private func confirmed(_ object: ObjectName, _ node: Node) -> OpenFile? {
-    guard let file = cache.openConfirmed(object) else { return nil }
+  private func confirmed(_ object: ObjectName, _ node: Node, _ lane: Lane) -> OpenFile? {
+    guard let file = cache.openConfirmed(object, repairing: lane > .fast) else { return nil }
     if node.told?.isVersion(of: FileFacts(file)) ?? true { return file }
     file.close()
     return nil
   }
 
   /// Makes a handle of a file, if its version is the one that the kernel was told of.
-  private func admit(_ file: OpenFile, _ node: Node, _ inode: UInt64) throws(Failure) -> FileHandle
+  private func admit(_ file: OpenFile, _ node: Node, _ inode: UInt64, _ caller: Caller)
+    throws(Failure) -> FileHandle
   {
-    let opening = tree.withLock { $0.open(inode, FileFacts(file), content: file.version) }
+    let mayRefuse = caller.lane > .fast
+    let opening = tree.withLock {
+      $0.open(inode, FileFacts(file), content: file.version, mayRefuse: mayRefuse)
+    }
     var keepsCache = false
     switch opening {
     case .opened(let keeps): keepsCache = keeps
     case .renewed: forgetAttributes(of: inode)
+    case .stale where !mayRefuse:
+      parked.park(file)
+      throw .takesTime
     case .stale:
       correct(file, node)
       parked.park(file)
@@ -111,12 +126,14 @@ extension FileSystem {
   /// Of several copies opened one after the other in a folder, all but the first are confirmed by
   /// one listing instead of by a question each.
   private func confirmBurst(_ object: ObjectName, _ call: Call) {
-    guard listings.options.maxAge > .zero else { return }
+    guard listings.options.maxAge > .zero, patience.isAnswered(.names) else { return }
     let folder = FolderName(containing: object)
     let isBurst = opens.withLock { $0.opening(folder) }
     guard isBurst else { return }
     do throws(StoreError) {
-      try listings.confirm(folder, call)
+      try patience.insist(.names, call) { (call) throws(StoreError) in
+        try listings.confirm(folder, call)
+      }
     } catch {
       // The open itself asks the store, and says what is wrong.
       Log.debug("\(folder): not confirmed by a listing: \(error)")

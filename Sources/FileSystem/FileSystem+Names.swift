@@ -66,11 +66,12 @@ extension FileSystem {
       let isAnswer = entry.map { $0.isFolder || $0.size != nil } ?? !folder.isBuckets
       if isAnswer { return (entry, answer.believed) }
     }
-    guard caller.lane == .slow else { throw .mustWait }
+    guard caller.lane > .fast else { throw .takesTime }
     do throws(StoreError) {
-      let found = try ask(name, in: folder, caller.call)
-      guard let entry = found.entry, !entry.isFolder, entry.size == nil else { return found }
-      return try measure(entry, in: folder, found.believed, caller)
+      if let found = try ask(name, in: folder, caller) {
+        guard let entry = found.entry, !entry.isFolder, entry.size == nil else { return found }
+        if let found = try measure(entry, in: folder, found.believed, caller) { return found }
+      }
     } catch {
       // A store that is believed to have no such thing is not gainsaid by a copy of it.
       if error.kind != .cancelled, error.kind != .notFound,
@@ -80,33 +81,69 @@ extension FileSystem {
       }
       throw Failure(error, "\(folder)\(name)")
     }
+    throw .mustWait
   }
 
   /// What the store says of a name; what is kept, when it says nothing for too long.
-  private func ask(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError) -> (
-    entry: ListingEntry?, believed: Span
-  ) {
-    guard listings.isKept(folder) else { return try listings.find(name, in: folder, call) }
-    let found = try patience.ask(call) { [listings] (call) throws(StoreError) in
-      try listings.find(name, in: folder, call)
+  ///
+  /// - Returns: nil when only the store can answer, and may not be waited for here.
+  private func ask(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(StoreError)
+    -> (entry: ListingEntry?, believed: Span)?
+  {
+    if isKnown(folder) {
+      if let found = try askOrRemember(name, in: folder, caller.call) { return found }
+    } else if let copy = entryOfCopy(name, in: folder) {
+      let found = try patience.ask(.names, caller.call) { [listings] (call) throws(StoreError) in
+        try listings.asked(name, in: folder, call)
+      }
+      return found ?? (copy, .zero)
     }
-    if let found { return found }
-    guard let answer = listings.standIn(folder) else {
-      return try listings.find(name, in: folder, call)
+    guard caller.lane == .slow else { return nil }
+    return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+      try listings.asked(name, in: folder, call)
     }
-    return (answer.listing.entry(name), answer.believed)
+  }
+
+  /// What the store says of a name, or else what is kept of its folder; nil when nothing is.
+  private func askOrRemember(_ name: ByteString, in folder: FolderName, _ call: Call)
+    throws(StoreError) -> (entry: ListingEntry?, believed: Span)?
+  {
+    var answer: Listings.Answer?
+    do throws(StoreError) {
+      let found = try patience.ask(.names, call) { [listings] (call) throws(StoreError) in
+        try listings.asked(name, in: folder, call)
+      }
+      if let found { return found }
+      answer = listings.standIn(folder)
+      if answer == nil { answer = try unanswered(folder) }
+    } catch {
+      answer = try listings.standIn(folder, for: error)
+    }
+    return answer.map { ($0.listing.entry(name), $0.believed) }
   }
 
   /// Asks for a size that the listing does not tell.
+  ///
+  /// - Returns: nil when only the store can answer, and may not be waited for here.
   private func measure(
     _ entry: ListingEntry, in folder: FolderName, _ believed: Span, _ caller: Caller
-  ) throws(StoreError) -> (entry: ListingEntry?, believed: Span) {
+  ) throws(StoreError) -> (entry: ListingEntry?, believed: Span)? {
+    let copy = entryOfCopy(entry.name, in: folder)
     do throws(StoreError) {
-      return try listings.point(entry.name, in: folder, caller.call)
+      if let copy {
+        let found = try patience.ask(.names, caller.call) { [listings] (call) throws(StoreError) in
+          try listings.point(entry.name, in: folder, call)
+        }
+        return found ?? (copy, .zero)
+      }
+      guard caller.lane == .slow else { return nil }
+      return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+        try listings.point(entry.name, in: folder, call)
+      }
     } catch {
       if error.kind == .cancelled { throw error }
       Log.debug("\(folder)\(entry.name): size is not known: \(error)")
-      return (entryOfCopy(entry.name, in: folder) ?? entry, .zero)
+      return (copy ?? entry, .zero)
     }
   }
 

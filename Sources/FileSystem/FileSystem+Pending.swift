@@ -114,11 +114,28 @@ extension FileSystem {
   /// An empty listing for a folder that only the queue knows, where the store has none of it or
   /// cannot be asked.
   func pendingAnswer(for folder: FolderName, _ failure: Failure) -> Listings.Answer? {
-    guard let queue, !failure.isMustWait, failure.errno != .interrupted, !folder.isBuckets,
-      !queue.isEmpty, queue.hasEntries(below: folder.prefix, in: folder.bucket)
-    else { return nil }
+    guard failure.lane == nil, failure.errno != .interrupted, isPending(folder) else { return nil }
     if failure.errno == .noEntry { return listings.plant(folder) }
     return listings.standIn(folder) ?? Listings.Answer.empty(folder)
+  }
+
+  /// Whether this device knows something of a folder, and so need not wait long for the store.
+  func isKnown(_ folder: FolderName) -> Bool {
+    listings.isKept(folder) || isPending(folder)
+  }
+
+  private func isPending(_ folder: FolderName) -> Bool {
+    guard let queue, !queue.isEmpty, !folder.isBuckets else { return false }
+    return queue.hasEntries(below: folder.prefix, in: folder.bucket)
+  }
+
+  /// Stands for the answer of a store that is not waited for, about a folder of which no listing is
+  /// kept.
+  ///
+  /// - Throws: `StoreError` where the queue knows the folder; else it returns nil.
+  func unanswered(_ folder: FolderName) throws(StoreError) -> Listings.Answer? {
+    guard isPending(folder) else { return nil }
+    throw StoreError(.timeout, "the store is silent or failing")
   }
 
   /// Opens what is pending under a name for reading; nil when nothing is.

@@ -9,7 +9,7 @@ extension FileSystem {
   package func extendedAttributeNames(of inode: UInt64, _ caller: Caller) throws(Failure)
     -> [ByteString]
   {
-    try extendedAttributes(of: inode).map(\.name)
+    try extendedAttributes(of: inode, caller).map(\.name)
   }
 
   /// The value of one extended attribute (FUSE_GETXATTR). Never the network.
@@ -19,17 +19,19 @@ extension FileSystem {
     throws(Failure) -> [UInt8]
   {
     guard name.hasPrefix(Self.attributePrefix),
-      let found = try extendedAttributes(of: inode).first(where: { $0.name == name })
+      let found = try extendedAttributes(of: inode, caller).first(where: { $0.name == name })
     else { throw Failure(.noAttribute, "inode \(inode): no attribute \(name)") }
     return found.value.bytes
   }
 
   private static let attributePrefix: ByteString = "user.bucketfs."
 
-  private func extendedAttributes(of inode: UInt64) throws(Failure) -> [(
+  private func extendedAttributes(of inode: UInt64, _ caller: Caller) throws(Failure) -> [(
     name: ByteString, value: ByteString
   )] {
     let node = try node(inode)
+    // A long listing may have to be read, or a copy to be compared with its checksum.
+    guard caller.lane > .fast else { throw .takesTime }
     var facts: [(String, ByteString?)]
     switch node.place {
     case .folder(let folder):

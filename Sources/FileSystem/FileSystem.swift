@@ -6,8 +6,9 @@ import Platform
 /// The tree as people see it: names, inodes and open files, made of the store and what is kept.
 ///
 /// Every call is safe from any thread. On the fast lane nothing waits; what would is refused with
-/// `Failure.mustWait` and done again on the slow lane. Locks: the tree's own, held for a few table
-/// look-ups at a time, never while the store, the cache or the kernel is called.
+/// `Failure.takesTime` or `Failure.mustWait`, and done again on a lane that may. Locks: the tree's
+/// own, held for a few table look-ups at a time, never while the store, the cache or the kernel is
+/// called.
 package final class FileSystem: Sendable {
   package let listings: Listings
   let cache: FileCache
@@ -60,6 +61,17 @@ package final class FileSystem: Sendable {
     cache.close()
     patience.close()
   }
+
+  /// Believes nothing that is kept any longer, so that the store is asked: the network is back, or
+  /// the person wants to see what is new. Never waits.
+  package func distrust() {
+    patience.renew()
+    listings.distrust()
+  }
+
+  /// Why the store's answers are missing though it is reached, and what is kept is shown; nil while
+  /// it answers.
+  package var trouble: StoreError? { patience.reason }
 
   /// The kernel forgot answers that named an inode (FUSE_FORGET). Never waits.
   package func forget(_ inode: UInt64, count: UInt64) {

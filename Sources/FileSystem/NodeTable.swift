@@ -128,8 +128,12 @@ struct NodeTable: Sendable {
 
   /// Opens a file, if the version is the one that the kernel was told of.
   ///
-  /// - Parameter content: tells contents apart, within one run of the program.
-  mutating func open(_ inode: UInt64, _ facts: FileFacts, content: UInt64) -> Opening {
+  /// - Parameters:
+  ///   - content: tells contents apart, within one run of the program.
+  ///   - mayRefuse: whether `stale` is what the kernel will be told; else nothing is noted.
+  mutating func open(
+    _ inode: UInt64, _ facts: FileFacts, content: UInt64, mayRefuse: Bool = true
+  ) -> Opening {
     guard let node = nodes[inode] else { return .unknown }
     if node.told.map({ $0.isVersion(of: facts) && $0.size == facts.size }) ?? true {
       nodes[inode]?.opens += 1
@@ -137,6 +141,7 @@ struct NodeTable: Sendable {
       nodes[inode]?.pages = content
       return .opened(keepsCache: node.pages == content)
     }
+    guard mayRefuse else { return .stale }
     let now = Instant.now
     if let refused = node.refused, now.since(refused) < Self.patience, node.opens == 0 {
       nodes[inode]?.opens = 1

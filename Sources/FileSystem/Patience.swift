@@ -4,24 +4,72 @@ import Platform
 /// Bounds how long the store is waited for by callers whom something kept can answer.
 ///
 /// The question goes on when its caller has left, so that what it brings is kept for the next one:
-/// on a slow network what is shown lags behind by one look, instead of never being renewed. While a
-/// question has been silent for that long, and no other was answered since it began, callers with
-/// something kept are not made to wait at all: what is dead is found out once, not by everyone.
+/// on a slow network what is shown lags behind by one look, instead of never being renewed. What is
+/// dead or failing is found out once, not by everyone; callers with something kept are not made to
+/// wait at all
+/// - while a question has been silent for that long, and no other was answered since it began;
+/// - after a question has failed, for seconds that double from failure to failure; then one
+///   question goes on behind, and its answer ends it.
+///
+/// Listings and contents are judged apart, since a store may fail with one and not with the other.
 final class Patience: Sendable {
+  /// What is asked about.
+  enum Subject: Sendable, CaseIterable {
+    case names
+    case contents
+  }
+
+  private struct Record {
+    var lastAnswer = Instant(nanoseconds: 0)
+    /// Failures in a row.
+    var failures = 0
+    var failed = Instant(nanoseconds: 0)
+    /// Nobody asks before this moment.
+    var rests = Instant(nanoseconds: 0)
+    /// The question that finds out whether the store does again.
+    var trial: Int?
+    var reason: StoreError?
+  }
+
   private struct State {
     var lastID = 0
     /// When the questions began that have been silent for too long.
-    var silent: [Int: Instant] = [:]
-    var lastAnswer = Instant(nanoseconds: 0)
+    var silent: [Int: (subject: Subject, since: Instant)] = [:]
+    var records = Dictionary(uniqueKeysWithValues: Subject.allCases.map { ($0, Record()) })
+
+    /// Whether a question has been silent since the last answer of all, or about the subject.
+    func isSilent(_ subject: Subject) -> Bool {
+      let last = records.values.map(\.lastAnswer).max() ?? Instant(nanoseconds: 0)
+      let own = records[subject]?.lastAnswer ?? last
+      return silent.values.contains { $0.since > ($0.subject == subject ? own : last) }
+    }
+  }
+
+  /// How a question is put.
+  private enum Admission {
+    /// It is of no use to ask now.
+    case none
+    /// The caller waits for it.
+    case waits(Int)
+    /// The caller does not wait.
+    case behind(Int)
   }
 
   private let limit: Span
+  private let pauses: Backoff
   private let pool = WorkerPool(name: "patience", limit: 64)
   private let state = Locked(State())
+  /// For how long after its rest a failure is still thought of as the store's state.
+  private static let memory = Span.seconds(10)
 
-  /// - Parameter limit: how long a caller waits who could be answered from what is kept.
-  init(limit: Span) {
+  /// - Parameters:
+  ///   - limit: how long a caller waits who could be answered from what is kept.
+  ///   - pauses: for how long nobody waits after failures in a row.
+  init(
+    limit: Span, pauses: Backoff = Backoff(first: .seconds(2), longest: .seconds(30))
+  ) {
     self.limit = limit
+    self.pauses = pauses
   }
 
   /// Puts a question that something kept could answer too.
@@ -29,34 +77,50 @@ final class Patience: Sendable {
   /// - Parameters:
   ///   - call: who asks; its cancellation ends the waiting, not the question.
   ///   - question: waits for the store, on a thread of the pool.
+  ///   - failure: why an answer is not the store's own after all.
   ///   - late: takes an answer that nobody waits for any more.
   /// - Returns: nil when what is kept must do.
   /// - Throws: `StoreError`, what the question threw; `cancelled`.
   func ask<Answer: Sendable>(
-    _ call: Call, _ question: @escaping @Sendable (Call) throws(StoreError) -> Answer,
+    _ subject: Subject, _ call: Call,
+    _ question: @escaping @Sendable (Call) throws(StoreError) -> Answer,
+    failure: @escaping @Sendable (Answer) -> StoreError? = { _ in nil },
     late: @escaping @Sendable (Answer) -> Void = { _ in }
   ) throws(StoreError) -> Answer? {
-    guard let id = begin() else { return nil }
+    let admission = begin(subject)
+    let (id, waits): (Int, Bool)
+    switch admission {
+    case .none: return nil
+    case .waits(let number): (id, waits) = (number, true)
+    case .behind(let number): (id, waits) = (number, false)
+    }
     let begun = Instant.now
     let timeout = call.timeout
     let exchange = Exchange<Answer>()
     let isRunning = pool.run { [self] in
       let result: Result<Answer, StoreError>
+      let fault: StoreError?
       do throws(StoreError) {
-        result = .success(try question(Call(timeout: timeout)))
+        let answer = try question(Call(timeout: timeout))
+        fault = failure(answer)
+        result = .success(answer)
       } catch {
+        fault = error
         result = .failure(error)
       }
+      end(id, subject, begun, fault)
       let isLate = exchange.finish(result)
-      end(id, isAnswer: result.isAnswer)
       if isLate, case .success(let answer) = result { late(answer) }
     }
-    guard isRunning else { return nil }
-    if let result = exchange.wait(until: begun + limit, call.cancellation) {
+    guard isRunning else {
+      end(id, subject, begun, StoreError(.cancelled, "the mount is ending"))
+      return nil
+    }
+    if waits, let result = exchange.wait(until: begun + limit, call.cancellation) {
       return try result.get()
     }
     // Noted before it is left: whoever ends it afterwards takes the note back.
-    state.withLock { $0.silent[id] = begun }
+    if waits { state.withLock { $0.silent[id] = (subject, begun) } }
     guard let result = exchange.leave() else {
       if call.cancellation.isCancelled {
         throw StoreError(.cancelled, "interrupted while the store was asked")
@@ -67,24 +131,87 @@ final class Patience: Sendable {
     return try result.get()
   }
 
+  /// Puts a question that only the store can answer, on the caller's own thread, and learns from it.
+  func insist<Answer>(
+    _ subject: Subject, _ call: Call, _ question: (Call) throws(StoreError) -> Answer
+  ) throws(StoreError) -> Answer {
+    let begun = Instant.now
+    do throws(StoreError) {
+      let answer = try question(call)
+      end(nil, subject, begun, nil)
+      return answer
+    } catch {
+      end(nil, subject, begun, error)
+      throw error
+    }
+  }
+
+  /// Whether a question about the subject is likely to be answered.
+  func isAnswered(_ subject: Subject) -> Bool {
+    state.withLock { $0.records[subject]?.failures == 0 && !$0.isSilent(subject) }
+  }
+
+  /// Why what is kept is shown, for people; nil while the store answers.
+  var reason: StoreError? {
+    let records = state.withLock { $0.records }
+    return Subject.allCases.compactMap { records[$0]?.reason }.first
+  }
+
+  /// Thinks well of the store again: the network is back, or the person wants to see what is new.
+  func renew() {
+    state.withLock { state in
+      state.silent = [:]
+      for subject in Subject.allCases {
+        state.records[subject]?.failures = 0
+        state.records[subject]?.rests = Instant(nanoseconds: 0)
+        state.records[subject]?.trial = nil
+        state.records[subject]?.reason = nil
+      }
+    }
+  }
+
   /// Takes no more questions; those that are on their way end with the store's calls.
   func close() {
     pool.close(until: .now)
   }
 
-  /// - Returns: the new question's number; nil when it is of no use to ask now.
-  private func begin() -> Int? {
+  private func begin(_ subject: Subject) -> Admission {
     state.withLock { state in
-      if state.silent.values.contains(where: { $0 > state.lastAnswer }) { return nil }
+      if state.isSilent(subject) { return .none }
       state.lastID += 1
-      return state.lastID
+      let id = state.lastID
+      guard let record = state.records[subject], record.failures > 0 else { return .waits(id) }
+      let now = Instant.now
+      guard record.trial == nil, now > record.rests else { return .none }
+      state.records[subject]?.trial = id
+      return now < record.rests + Self.memory ? .behind(id) : .waits(id)
     }
   }
 
-  private func end(_ id: Int, isAnswer: Bool) {
+  /// Notes how a question ended that began at a moment.
+  private func end(_ id: Int?, _ subject: Subject, _ begun: Instant, _ fault: StoreError?) {
     state.withLock { state in
-      state.silent[id] = nil
-      if isAnswer { state.lastAnswer = .now }
+      if let id { state.silent[id] = nil }
+      guard var record = state.records[subject] else { return }
+      defer { state.records[subject] = record }
+      if let id, record.trial == id { record.trial = nil }
+      switch fault?.kind {
+      case nil, .notFound, .refused, .conflict, .exists, .tooLarge, .typeRefused, .keyRefused,
+        .unsupported, .sessionExpired:
+        record.lastAnswer = .now
+        record.failures = 0
+        record.reason = nil
+      case .throttled, .server, .damaged, .connectivity, .timeout:
+        // Many that failed at one time are one failure.
+        guard begun > record.failed || record.failures == 0 else { return }
+        record.failures += 1
+        record.failed = .now
+        record.rests = .now + pauses.pause(afterFailures: record.failures)
+        record.reason = fault
+        // The store has said something.
+        if fault?.kind.isConnectivity == false { record.lastAnswer = .now }
+      case .cancelled, .disabled, .offline, .noRoom: break
+      }
     }
   }
 }
@@ -126,16 +253,6 @@ private final class Exchange<Answer: Sendable>: Sendable {
     state.withLock { state in
       state.isLeft = state.result == nil
       return state.result
-    }
-  }
-}
-
-extension Result where Failure == StoreError {
-  /// Whether the store has said something, be it a refusal.
-  fileprivate var isAnswer: Bool {
-    switch self {
-    case .success: true
-    case .failure(let error): !error.kind.isConnectivity && error.kind != .offline
     }
   }
 }

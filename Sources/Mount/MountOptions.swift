@@ -18,7 +18,9 @@ package struct MountOptions: Sendable {
   package var timeout = Span.seconds(10)
   /// Threads that answer what needs no waiting: 1 to 8.
   package var fastWorkers = 4
-  /// The most threads that wait at one time; further waiting calls queue up.
+  /// The most threads that serve calls which something kept can answer, where that takes a while.
+  package var briefWorkers = 32
+  /// The most threads that wait for the store at one time; further calls stand in line.
   package var slowWorkers = 64
 
   package init(mountPoint: String, source: String) {

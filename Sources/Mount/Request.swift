@@ -3,8 +3,8 @@ import FileSystem
 import Glibc
 import Platform
 
-/// What an operation does once its arguments have been copied; may run twice, first in the fast
-/// lane and, when it has to wait, again in the slow one.
+/// What an operation does once its arguments have been copied; may run again, first in the fast
+/// lane, then in one that may take longer.
 typealias Operation = @Sendable (Caller) throws(Failure) -> Reply
 
 /// A request of the kernel, which is owed exactly one answer.
@@ -23,22 +23,25 @@ struct Request: ~Copyable, @unchecked Sendable {
   /// The asking process; 0 when the kernel asks by itself.
   var processID: Int32 { fuse_req_ctx(pointer)?.pointee.pid ?? 0 }
 
+  /// What became of a request that was served.
+  enum Service: ~Copyable {
+    case answered
+    /// It is unanswered, since the operation takes longer than it may where it ran.
+    case moves(Request, to: Lane)
+  }
+
   /// Runs an operation and sends what it gives.
-  ///
-  /// - Returns: the request itself, unanswered, when the operation must wait and may not here.
-  consuming func serve(_ caller: Caller, _ operation: Operation, _ server: Server)
-    -> Request?
-  {
+  consuming func serve(_ caller: Caller, _ operation: Operation, _ server: Server) -> Service {
     let reply: Reply
     do throws(Failure) {
       reply = try operation(caller)
     } catch {
-      if error.isMustWait && caller.lane == .fast { return self }
+      if let lane = error.lane, lane > caller.lane { return .moves(self, to: lane) }
       fail(caller.call.cancellation.isCancelled ? Failure(.interrupted, error.message) : error)
-      return nil
+      return .answered
     }
     send(reply, server)
-    return nil
+    return .answered
   }
 
   /// Answers with an error number, and logs the failure once.
@@ -49,8 +52,8 @@ struct Request: ~Copyable, @unchecked Sendable {
     case .warning: Log.warning(failure.message)
     case .error: Log.error(failure.message)
     }
-    // The wait of an operation that may wait has no further lane to go to.
-    fuse_reply_err(pointer, failure.isMustWait ? EIO : failure.errno.code)
+    if failure.lane != nil { Log.error("an operation would not wait where it may") }
+    fuse_reply_err(pointer, failure.lane == nil ? failure.errno.code : EIO)
     discard self
   }
 

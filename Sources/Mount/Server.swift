@@ -15,7 +15,8 @@ final class Server: Sendable {
   init(_ fileSystem: FileSystem, _ options: MountOptions, onReady: @escaping @Sendable () -> Void) {
     self.fileSystem = fileSystem
     self.onReady = onReady
-    slowLane = SlowLane(limit: options.slowWorkers, timeout: options.timeout)
+    slowLane = SlowLane(
+      brief: options.briefWorkers, slow: options.slowWorkers, timeout: options.timeout)
     fastCall = Call(timeout: options.timeout)
   }
 
@@ -24,7 +25,7 @@ final class Server: Sendable {
     context.map { Unmanaged<Server>.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Serves a request here and now, or in the slow lane when it must wait.
+  /// Serves a request here and now, or in a lane that may take longer.
   ///
   /// - Parameters:
   ///   - pointer: libfuse's request.
@@ -41,8 +42,9 @@ final class Server: Sendable {
     let request = Request(pointer)
     let work: Operation = { caller throws(Failure) in try operation(server, caller) }
     let caller = Caller(processID: request.processID, lane: .fast, call: server.fastCall)
-    if let waiting = request.serve(caller, work, server) {
-      server.slowLane.accept(waiting, work, server)
+    switch request.serve(caller, work, server) {
+    case .answered: break
+    case .moves(let waiting, let lane): server.slowLane.accept(waiting, work, server, on: lane)
     }
   }
 

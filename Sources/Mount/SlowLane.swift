@@ -1,70 +1,49 @@
 import FileSystem
 import Platform
 
-/// A request that must wait, with all it needs to be served by another thread.
-final class WaitingRequest: Sendable {
-  let id: UInt
-  let caller: Caller
-  let operation: Operation
-  let server: Server
-  /// When its turn must have come, lest it waits longer in the queue than it may for the store.
-  let deadline: Instant
-  private let request: Locked<Request?>
-
-  init(
-    _ id: UInt, _ request: consuming Request, _ caller: Caller, _ operation: @escaping Operation,
-    _ server: Server
-  ) {
-    self.id = id
-    self.caller = caller
-    self.operation = operation
-    self.server = server
-    deadline = .now + caller.call.timeout
-    self.request = Locked(request)
-  }
-
-  /// The request, for whoever answers it; nil when somebody has taken it.
-  func take() -> Request? { request.withLock { $0.take() } }
-
-  /// Answers that it was given up.
-  func giveUp() {
-    guard let request = take() else { return }
-    request.fail(Failure(.interrupted, "interrupted while it waited for its turn"))
-  }
-}
-
-/// The threads on which operations may wait, so that the fast workers never do.
+/// Where requests go that take longer, so that the fast workers never wait: a line for those that
+/// something kept can answer, and one for those that only the store can.
 ///
-/// Grows by a thread when a request comes and none is idle, up to a bound; beyond it requests
-/// queue up, oldest first. An idle thread leaves after a while. Nothing is answered and nobody is
-/// cancelled under the lock.
+/// Each line has threads of its own, so what is kept never stands behind what is not. A request
+/// keeps its number, its deadline and its cancellation when it moves from one to the other. Nothing
+/// is answered and nobody is cancelled under the lock.
 final class SlowLane: Sendable {
   private struct State {
-    /// Ids in the order of coming; an id that `queued` lacks has been given up.
-    var order: [UInt] = []
-    var queued: [UInt: WaitingRequest] = [:]
     var waiting: [UInt: Cancellation] = [:]
-    /// Given up while queued, to be answered by the next fast worker that looks.
+    /// Given up while in line, to be answered by the next fast worker that looks.
     var interrupted: [WaitingRequest] = []
     var lastID: UInt = 0
-    var threads = 0
-    var idle = 0
-    var isClosed = false
   }
 
-  private let state = Locked(State())
-  private let limit: Int
+  private let state: Locked<State>
+  private let brief: WaitingLine
+  private let slow: WaitingLine
   private let timeout: Span
-  private static let idleTime = Span.seconds(30)
 
-  init(limit: Int, timeout: Span) {
-    self.limit = max(1, limit)
+  /// - Parameters:
+  ///   - brief: the most threads for requests that something kept can answer.
+  ///   - slow: the most threads for requests that wait for the store.
+  ///   - timeout: how long a request may stand in line.
+  init(brief: Int, slow: Int, timeout: Span) {
     self.timeout = timeout
+    let state = Locked(State())
+    self.state = state
+    let drop: @Sendable (WaitingRequest) -> Void = { waiting in
+      state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) }
+    }
+    let cold = WaitingLine(
+      name: "fuse-slow", limit: slow, serve: { Self.serve($0, state, further: nil) }, drop: drop)
+    self.slow = cold
+    self.brief = WaitingLine(
+      name: "fuse-brief", limit: brief, serve: { Self.serve($0, state, further: cold) },
+      drop: drop)
   }
 
-  /// Takes over a request; it will be answered by a thread of this lane.
+  /// Takes over a request; it will be answered by another thread.
+  ///
+  /// - Parameter lane: `brief` or `slow`.
   func accept(
-    _ request: consuming Request, _ operation: @escaping Operation, _ server: Server
+    _ request: consuming Request, _ operation: @escaping Operation, _ server: Server, on lane: Lane
   ) {
     let cancellation = Cancellation()
     let id = state.withLock { state in
@@ -73,32 +52,33 @@ final class SlowLane: Sendable {
       return state.lastID
     }
     let caller = Caller(
-      processID: request.processID, lane: .slow,
+      processID: request.processID, lane: lane,
       call: Call(timeout: timeout, cancellation: cancellation))
     // Registered before any other thread can answer: the request may be gone right after.
     request.onInterrupt(id) { request, number in Server.interrupted(request, number) }
-    let waiting = WaitingRequest(id, request, caller, operation, server)
-    let growing = state.withLock { state -> Bool in
-      // Interrupted, or closed, since it was registered.
-      guard state.waiting[id] != nil, !state.isClosed else {
-        state.interrupted.append(waiting)
-        return false
-      }
-      state.queued[id] = waiting
-      state.order.append(id)
-      guard state.queued.count > state.idle, state.threads < limit else { return false }
-      state.threads += 1
-      return true
+    let waiting = WaitingRequest(
+      id, request, caller, operation, server, deadline: .now + timeout)
+    Self.add(waiting, to: lane == .brief ? brief : slow, state)
+  }
+
+  private static func add(
+    _ waiting: WaitingRequest, to line: WaitingLine, _ state: Locked<State>
+  ) {
+    guard line.add(waiting) else {
+      giveUp(waiting, state)
+      return
     }
-    state.wakeAll()
-    if growing { grow() }
+    // Whoever interrupted it a moment ago did not find it in the line.
+    if waiting.caller.call.cancellation.isCancelled, let late = line.withdraw(waiting.id) {
+      giveUp(late, state)
+    }
   }
 
   /// Stops a request that the kernel has interrupted; one that was answered is not known any more.
   func interrupt(_ id: UInt) {
-    let cancellation = state.withLock { state -> Cancellation? in
-      if let request = state.queued.removeValue(forKey: id) { state.interrupted.append(request) }
-      return state.waiting.removeValue(forKey: id)
+    let cancellation = state.withLock { $0.waiting.removeValue(forKey: id) }
+    if let request = brief.withdraw(id) ?? slow.withdraw(id) {
+      state.withLock { $0.interrupted.append(request) }
     }
     cancellation?.cancel()
   }
@@ -116,17 +96,13 @@ final class SlowLane: Sendable {
     for request in interrupted { request.giveUp() }
   }
 
-  /// Takes no more, gives up what is queued, cancels what runs.
+  /// Takes no more, gives up what is in line, cancels what runs.
   func close() {
     let running = state.withLock { state -> [Cancellation] in
-      state.isClosed = true
-      state.interrupted += state.queued.values
-      state.queued = [:]
-      state.order = []
       defer { state.waiting = [:] }
       return Array(state.waiting.values)
     }
-    state.wakeAll()
+    for request in brief.close() + slow.close() { request.giveUp() }
     for cancellation in running { cancellation.cancel() }
     answerInterrupted()
   }
@@ -135,68 +111,36 @@ final class SlowLane: Sendable {
   ///
   /// - Returns: false when some operation has not come back by the deadline.
   func join(until deadline: Instant) -> Bool {
-    state.wait(until: deadline) { $0.threads == 0 ? true : nil } ?? false
+    brief.join(until: deadline) && slow.join(until: deadline)
   }
 
-  private func grow() {
-    do throws(Errno) {
-      _ = try Thread(name: "fuse-slow") { self.run() }
-    } catch {
-      let stranded = state.withLock { state -> [WaitingRequest] in
-        state.threads -= 1
-        guard state.threads == 0 else { return [] }
-        defer {
-          for id in state.queued.keys { state.waiting[id] = nil }
-          state.queued = [:]
-          state.order = []
-        }
-        return Array(state.queued.values)
-      }
-      Log.error("no further thread could be started: \(error)")
-      for waiting in stranded {
-        if let request = waiting.take() { request.fail(Failure(error, "no thread to wait on")) }
-      }
+  /// Runs a request whose turn has come.
+  ///
+  /// - Parameter further: the line for those that only the store can answer.
+  private static func serve(
+    _ waiting: WaitingRequest, _ state: Locked<State>, further: WaitingLine?
+  ) {
+    guard let request = waiting.take() else { return }
+    // Interrupted before it could be told so.
+    guard !waiting.caller.call.cancellation.isCancelled else {
+      state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) }
+      request.fail(Failure(.interrupted, "interrupted while it waited for its turn"))
+      return
+    }
+    switch request.serve(waiting.caller, waiting.operation, waiting.server) {
+    case .answered: state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) }
+    case .moves(let unanswered, let lane):
+      var caller = waiting.caller
+      caller.lane = lane
+      let moved = WaitingRequest(
+        waiting.id, unanswered, caller, waiting.operation, waiting.server,
+        deadline: waiting.deadline)
+      if let further { add(moved, to: further, state) } else { giveUp(moved, state) }
     }
   }
 
-  private func run() {
-    while let waiting = next() {
-      guard let request = waiting.take() else { continue }
-      defer { state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) } }
-      if Instant.now > waiting.deadline {
-        request.fail(Failure(.timedOut, "its turn did not come in time", level: .info))
-        continue
-      }
-      if let unanswered = request.serve(waiting.caller, waiting.operation, waiting.server) {
-        unanswered.fail(Failure(.io, "an operation would not wait where it may", level: .error))
-      }
-    }
-    state.wakeAll()
-  }
-
-  /// The next request; nil when the thread shall leave, which is counted already.
-  private func next() -> WaitingRequest? {
-    state.withLock { $0.idle += 1 }
-    let found = state.wait(until: .now + Self.idleTime) { state -> WaitingRequest?? in
-      while let id = state.order.first {
-        state.order.removeFirst()
-        guard let request = state.queued.removeValue(forKey: id) else { continue }
-        state.idle -= 1
-        return request
-      }
-      guard state.isClosed else { return nil }
-      return .some(nil)
-    }
-    if let request = found ?? nil { return request }
-    return state.withLock { state in
-      state.idle -= 1
-      // A request may have come between the end of the wait and here.
-      while let id = state.order.first {
-        state.order.removeFirst()
-        if let request = state.queued.removeValue(forKey: id) { return request }
-      }
-      state.threads -= 1
-      return nil
-    }
+  private static func giveUp(_ waiting: WaitingRequest, _ state: Locked<State>) {
+    state.withLock { _ = $0.waiting.removeValue(forKey: waiting.id) }
+    waiting.giveUp()
   }
 }

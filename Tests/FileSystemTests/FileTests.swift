@@ -197,7 +197,7 @@ import Testing
     func value(_ name: ByteString) throws(Failure) -> String {
       let full: ByteString = "user.bucketfs." + name
       return String(
-        decoding: try fixture.tree.extendedAttribute(full, of: inode, TreeFixture.fast),
+        decoding: try fixture.tree.extendedAttribute(full, of: inode, TreeFixture.brief),
         as: UTF8.self)
     }
     #expect(try value("state") == "remote")
@@ -210,7 +210,7 @@ import Testing
     #expect(try value("key") == "p.jpg")
     #expect(try value("etag").count == 34)
     #expect(try value("fetched_at").hasSuffix("Z"))
-    let names = try fixture.tree.extendedAttributeNames(of: inode, TreeFixture.fast)
+    let names = try fixture.tree.extendedAttributeNames(of: inode, TreeFixture.brief)
     #expect(names.count == 5)
     #expect(
       fixture.errno {

@@ -26,13 +26,13 @@ import Testing
 
   @Test func anAnswerInTimeIsPassedOn() throws {
     let patience = Patience(limit: .seconds(30))
-    #expect(try patience.ask(Call()) { (_) throws(StoreError) in "now" } == "now")
+    #expect(try patience.ask(.names, Call()) { (_) throws(StoreError) in "now" } == "now")
   }
 
   @Test func aFailureIsTheCallersOwn() {
     let patience = Patience(limit: .seconds(30))
     #expect(throws: StoreError(.refused, "no")) {
-      try patience.ask(Call()) { (_) throws(StoreError) -> String in
+      try patience.ask(.names, Call()) { (_) throws(StoreError) -> String in
         throw StoreError(.refused, "no")
       }
     }
@@ -42,7 +42,7 @@ import Testing
     let patience = Patience(limit: .milliseconds(50))
     let held = Held()
     let late = Locked<String?>(nil)
-    let answer = try patience.ask(Call()) { (_) throws(StoreError) in
+    let answer = try patience.ask(.names, Call()) { (_) throws(StoreError) in
       held.answer("late")
     } late: { text in
       late.withLock { $0 = text }
@@ -56,11 +56,12 @@ import Testing
   @Test func whileOneQuestionIsSilentOthersDoNotWaitAtAll() throws {
     let patience = Patience(limit: .milliseconds(50))
     let held = Held()
-    #expect(try patience.ask(Call()) { (_) throws(StoreError) in held.answer("late") } == nil)
+    #expect(
+      try patience.ask(.names, Call()) { (_) throws(StoreError) in held.answer("late") } == nil)
     let second = Locked(false)
     let start = Instant.now
     for _ in 0..<100 {
-      let answer = try patience.ask(Call()) { (_) throws(StoreError) -> String in
+      let answer = try patience.ask(.names, Call()) { (_) throws(StoreError) -> String in
         second.withLock { $0 = true }
         return held.answer("later")
       }
@@ -72,7 +73,7 @@ import Testing
     held.open()
     var answer: String?
     for _ in 0..<1000 where answer == nil {
-      answer = try patience.ask(Call()) { (_) throws(StoreError) in "again" }
+      answer = try patience.ask(.names, Call()) { (_) throws(StoreError) in "again" }
       if answer == nil { _ = Cancellation().sleep(until: .now + .milliseconds(10)) }
     }
     #expect(answer == "again")
@@ -83,7 +84,9 @@ import Testing
     let held = Held()
     let waiter = try Thread(name: "slow") {
       do throws(StoreError) {
-        let answer = try patience.ask(Call()) { (_) throws(StoreError) in held.answer("slow") }
+        let answer = try patience.ask(.names, Call()) { (_) throws(StoreError) in
+          held.answer("slow")
+        }
         #expect(answer == nil)
       } catch {
         Issue.record("\(error)")
@@ -92,9 +95,9 @@ import Testing
     while held.asked.withLock({ $0 }) == 0 {
       _ = Cancellation().sleep(until: .now + .milliseconds(5))
     }
-    #expect(try patience.ask(Call()) { (_) throws(StoreError) in "quick" } == "quick")
+    #expect(try patience.ask(.names, Call()) { (_) throws(StoreError) in "quick" } == "quick")
     waiter.join()
-    #expect(try patience.ask(Call()) { (_) throws(StoreError) in "quick" } == "quick")
+    #expect(try patience.ask(.names, Call()) { (_) throws(StoreError) in "quick" } == "quick")
     held.open()
   }
 
@@ -109,7 +112,7 @@ import Testing
       call.cancellation.cancel()
     }
     do throws(StoreError) {
-      _ = try patience.ask(call) { (_) throws(StoreError) in held.answer("never") }
+      _ = try patience.ask(.names, call) { (_) throws(StoreError) in held.answer("never") }
       Issue.record("it was not interrupted")
     } catch {
       #expect(error.kind == .cancelled)

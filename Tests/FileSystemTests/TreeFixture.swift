@@ -15,17 +15,22 @@ final class TreeFixture {
   private(set) var tree: FileSystem
   let kernel = RecordingNotifier()
   private let change: (inout FileSystemOptions) -> Void
+  /// What stands between the tree and the store.
+  private let front: any BucketStore
 
   static let slow = Caller(processID: 1, lane: .slow, call: Call())
+  static let brief = Caller(processID: 1, lane: .brief, call: Call())
   static let fast = Caller(processID: 1, lane: .fast, call: Call())
 
   init(
-    maxAge: Span = .seconds(60), _ change: @escaping (inout FileSystemOptions) -> Void = { _ in }
+    maxAge: Span = .seconds(60), _ change: @escaping (inout FileSystemOptions) -> Void = { _ in },
+    behind front: (MemoryStore) -> any BucketStore = { $0 }
   ) throws {
+    self.front = front(store)
     scratch = try Scratch()
     self.maxAge = maxAge
     self.change = change
-    (cache, tree) = try Self.mount(scratch, store, maxAge, change)
+    (cache, tree) = try Self.mount(scratch, self.front, maxAge, change)
     tree.connect(kernel)
   }
 
@@ -36,12 +41,12 @@ final class TreeFixture {
   /// Ends the mount and makes another one over the same cache.
   func remount() throws {
     cache.close()
-    (cache, tree) = try Self.mount(scratch, store, maxAge, change)
+    (cache, tree) = try Self.mount(scratch, front, maxAge, change)
     tree.connect(kernel)
   }
 
   private static func mount(
-    _ scratch: Scratch, _ store: MemoryStore, _ maxAge: Span,
+    _ scratch: Scratch, _ store: any BucketStore, _ maxAge: Span,
     _ change: (inout FileSystemOptions) -> Void
   ) throws -> (FileCache, FileSystem) {
     var cacheOptions = CacheOptions(

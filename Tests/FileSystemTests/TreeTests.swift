@@ -47,13 +47,13 @@ import Testing
   }
 
   @Test func theFastLaneRefusesToWait() throws {
-    #expect(throws: Failure.mustWait) {
+    #expect(throws: Failure.takesTime) {
       try fixture.tree.lookup("photos", in: 1, TreeFixture.fast)
     }
     let slow = try fixture.inode("photos/a.jpg")
     let fast = try #require(try fixture.find("photos/a.jpg", TreeFixture.fast))
     #expect(fast.inode == slow)
-    #expect(throws: Failure.mustWait) {
+    #expect(throws: Failure.takesTime) {
       try fixture.tree.open(slow, flags: O_RDONLY, TreeFixture.fast)
     }
     let photos = try fixture.inode("photos")

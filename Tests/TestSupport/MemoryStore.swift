@@ -48,6 +48,7 @@ package final class MemoryStore: BucketStore {
     var requests: [Request] = []
     var faults: [(Request.Route?, Fault)] = []
     var outage: StoreError?
+    var outages: [Request.Route: StoreError] = [:]
     var writes: Int64 = 0
     var writing = WritingCapabilities(atomicCreate: true, atomicReplace: true, resumable: nil)
     var uploads: [String: (request: PutRequest, bytes: [UInt8])] = [:]
@@ -75,6 +76,11 @@ package final class MemoryStore: BucketStore {
   package var outage: StoreError? {
     get { state.withLock { $0.outage } }
     set { state.withLock { $0.outage = newValue } }
+  }
+
+  /// Lets every call of a kind fail from now on; nil ends that.
+  package func fail(_ route: Request.Route, with error: StoreError?) {
+    state.withLock { $0.outages[route] = error }
   }
 
   /// What was asked since the start, or since `forgetRequests`.
@@ -245,7 +251,7 @@ package final class MemoryStore: BucketStore {
       state.requests.append(
         Request(route: route, bucket: bucket, key: key, delimited: delimited, range: range))
       let index = state.faults.firstIndex { $0.0 == nil || $0.0 == route }
-      return (state.outage, index.map { state.faults.remove(at: $0).1 })
+      return (state.outage ?? state.outages[route], index.map { state.faults.remove(at: $0).1 })
     }
     if case .wait(let gate)? = fault, !gate.pass(call.cancellation) {
       throw StoreError(.cancelled, "cancelled")

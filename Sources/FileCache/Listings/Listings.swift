@@ -118,21 +118,28 @@ package final class Listings: Sendable {
   /// - Throws: `StoreError`; `notFound` when the folder is believed not to exist, any other when
   ///   nothing is kept.
   package func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
+    do throws(StoreError) {
+      return try asked(folder, call)
+    } catch {
+      return try standIn(folder, for: error)
+    }
+  }
+
+  /// The listing of a folder that is to be read through: the fresh one, else the store's.
+  ///
+  /// - Throws: `StoreError`; `notFound` when the folder is believed not to exist.
+  package func asked(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
     let root = state.withLock { $0.watch.opening(folder, at: .now) }
     defer { state.withLock { $0.watch.served(folder, at: .now) } }
     if let answer = fresh(folder, upTo: .max) { return answer }
-    do throws(StoreError) {
-      if let root, store.capabilities.flatListing, store.session.isCredible,
-        let listing = try walk(root, to: folder, call)
-      {
-        return answer(listing)
-      }
-      switch try shared(folder, pageLimit: nil, call) {
-      case .listing(let listing): return answer(listing)
-      case .tooLong, .failure: throw StoreError(.server, "no listing came")
-      }
-    } catch {
-      return try standIn(folder, for: error)
+    if let root, store.capabilities.flatListing, store.session.isCredible,
+      let listing = try walk(root, to: folder, call)
+    {
+      return answer(listing)
+    }
+    switch try shared(folder, pageLimit: nil, call) {
+    case .listing(let listing): return answer(listing)
+    case .tooLong, .failure: throw StoreError(.server, "no listing came")
     }
   }
 
@@ -157,20 +164,27 @@ package final class Listings: Sendable {
   package func find(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
     -> (entry: ListingEntry?, believed: Span)
   {
-    if let answer = fresh(folder, upTo: .max) { return try find(name, in: answer, call) }
     do throws(StoreError) {
-      if !isLong(folder) {
-        let outcome = try shared(folder, pageLimit: Self.pagesForOneName, call)
-        if case .listing(let listing) = outcome {
-          return try find(name, in: answer(listing), call)
-        }
-        state.withLock { _ = $0.long.insert(folder) }
-      }
-      return try point(name, in: folder, call)
+      return try asked(name, in: folder, call)
     } catch {
       let answer = try standIn(folder, for: error)
       return (answer.listing.entry(name), answer.believed)
     }
+  }
+
+  /// As `find`, but what is no longer fresh answers for nothing.
+  ///
+  /// - Throws: `StoreError`, as `asked` of the folder.
+  package func asked(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
+    -> (entry: ListingEntry?, believed: Span)
+  {
+    if let answer = fresh(folder, upTo: .max) { return try find(name, in: answer, call) }
+    if !isLong(folder) {
+      let outcome = try shared(folder, pageLimit: Self.pagesForOneName, call)
+      if case .listing(let listing) = outcome { return try find(name, in: answer(listing), call) }
+      state.withLock { _ = $0.long.insert(folder) }
+    }
+    return try point(name, in: folder, call)
   }
 
   /// How many pages are fetched for the sake of one name.
@@ -189,7 +203,9 @@ package final class Listings: Sendable {
   }
 
   /// What is kept, in place of an answer that the store could not give.
-  private func standIn(_ folder: FolderName, for error: StoreError) throws(StoreError) -> Answer {
+  ///
+  /// - Throws: the failure, when nothing is kept, or when what is kept has no say against it.
+  package func standIn(_ folder: FolderName, for error: StoreError) throws(StoreError) -> Answer {
     guard error.kind != .cancelled, error.kind != .notFound, let answer = standIn(folder) else {
       throw error
     }

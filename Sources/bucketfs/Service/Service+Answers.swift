@@ -63,7 +63,7 @@ extension Service {
   private func goOnline(_ call: Call) throws(Complaint) {
     parts.network.enable()
     // Whoever says so wants to see what is new, also where the network was never off.
-    fileSystem.listings.distrust()
+    fileSystem.distrust()
     do throws(StoreError) {
       try parts.probe(plan.bucket, call)
     } catch {

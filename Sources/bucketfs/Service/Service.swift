@@ -37,9 +37,9 @@ final class Service: Sendable {
     fileSystem = FileSystem(
       cache: cache, store: parts.store, options: plan.fileSystemOptions)
     // What was fresh when the store was lost may have changed unseen.
-    parts.network.onChange { [listings = fileSystem.listings] change in
+    parts.network.onChange { [fileSystem] change in
       let apart: [NetworkState] = [.offline, .disabled]
-      if apart.contains(change.from), !apart.contains(change.to) { listings.distrust() }
+      if apart.contains(change.from), !apart.contains(change.to) { fileSystem.distrust() }
     }
   }
 
