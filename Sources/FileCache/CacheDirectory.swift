@@ -4,12 +4,12 @@ import Platform
 /// The cache's folder on the device: checked, locked, and never left by what a server names.
 ///
 /// `storage` and `storage-hashed` hold copies, `tmp` what is being downloaded. Held by one program
-/// at a time through flock(2) on the file `lock`, which says which program that is.
+/// at a time.
 final class CacheDirectory: Sendable {
   let path: String
   /// Every path below goes through this one, with RESOLVE_BENEATH and without symlinks.
   let root: Directory
-  private let lock: Locked<File?>
+  private let lock: DirectoryLock
 
   static let storage: ByteString = "storage"
   static let hashed: ByteString = "storage-hashed"
@@ -32,7 +32,7 @@ final class CacheDirectory: Sendable {
     } catch {
       throw .system(path: path, doing: "open", error)
     }
-    lock = Locked(try Self.lock(root, path, mountPoint))
+    lock = try Self.lock(root, path, mountPoint)
     do throws(Errno) {
       for folder in [Self.storage, Self.hashed, Self.temporary] {
         try root.makeFolders(folder)
@@ -49,12 +49,10 @@ final class CacheDirectory: Sendable {
   }
 
   /// Lets another program have the folder.
-  func unlock() {
-    lock.withLock { lock in
-      lock?.unlock()
-      lock = nil
-    }
-  }
+  func unlock() { lock.release() }
+
+  /// Whether the path still leads to this folder, and not to another one, or nowhere.
+  var isInPlace: Bool { lock.isHeld(at: path) }
 
   /// Removes what an earlier program left in `tmp`, once it is older than a day.
   func removeLeftovers(except kept: Set<ByteString>, olderThan age: Span = .seconds(86_400)) {
@@ -83,36 +81,16 @@ final class CacheDirectory: Sendable {
     "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache made by bucketfs.\n"
 
   private static func lock(_ root: borrowing Directory, _ path: String, _ mountPoint: String)
-    throws(CacheError) -> File
+    throws(CacheError) -> DirectoryLock
   {
-    do throws(Errno) {
-      let file = try root.open("lock", O_RDWR | O_CREAT)
-      if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 {
-        try file.truncate(to: 0)
-        try Array("\(getpid())\n\(mountPoint)\n".utf8).withUnsafeBufferPointer {
-          (text) throws(Errno) in
-          try file.write(UnsafeRawBufferPointer(text), at: 0)
-        }
-        return file
+    do throws(DirectoryLock.Failure) {
+      return try DirectoryLock(root, at: path, note: mountPoint)
+    } catch {
+      switch error {
+      case .held(let holder):
+        throw .inUse(directory: path, pid: holder.pid, mountPoint: holder.note)
+      case .system(let error): throw .system(path: path, doing: "lock", error)
       }
-      let error = Errno.last
-      if error != .again { throw error }
-    } catch {
-      throw .system(path: path, doing: "lock", error)
-    }
-    throw holder(of: path)
-  }
-
-  /// Who holds the lock, as far as the file says.
-  private static func holder(of path: String) -> CacheError {
-    do throws(Errno) {
-      let text = String(decoding: try File.contents(of: path + "/lock"), as: UTF8.self)
-      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-      return .inUse(
-        directory: path, pid: lines.first.flatMap { Int32($0) },
-        mountPoint: lines.count > 1 ? String(lines[1]) : nil)
-    } catch {
-      return .inUse(directory: path, pid: nil, mountPoint: nil)
     }
   }
 }

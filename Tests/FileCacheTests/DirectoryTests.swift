@@ -49,6 +49,19 @@ import Testing
     #expect(try fixture.cache().usage.files == 0, "free again")
   }
 
+  @Test func aSecondProgramIsRefusedAlsoWhereEverythingInTheFolderWasRemoved() throws {
+    let fixture = try CacheFixture()
+    _ = try fixture.cache()
+    for name in try FileManager.default.contentsOfDirectory(atPath: fixture.options.directory) {
+      try FileManager.default.removeItem(atPath: fixture.path(name))
+    }
+    let error = #expect(throws: CacheError.self) {
+      _ = try FileCache(options: fixture.options, store: fixture.store)
+    }
+    #expect(
+      error == .inUse(directory: fixture.options.directory, pid: nil, mountPoint: nil))
+  }
+
   @Test func aSymlinkInItsPlaceIsRefused() throws {
     let fixture = try CacheFixture()
     try fixture.scratch.folder("elsewhere")

@@ -70,6 +70,11 @@ import Testing
       _ = try PendingQueue(fixture.options(), store: MemoryStore())
     }
     #expect(error == .inUse(directory: fixture.folder, pid: getpid()))
+    #expect(unlink(fixture.folder + "/lock") == 0)
+    let again = #expect(throws: QueueError.self) {
+      _ = try PendingQueue(fixture.options(), store: MemoryStore())
+    }
+    #expect(again == .inUse(directory: fixture.folder, pid: nil), "whatever is removed from it")
     fixture.close()
     try fixture.reopen()
   }

@@ -4,8 +4,8 @@ import Platform
 
 /// The queue's folder: `<id>.data` with bytes, `<id>.json` with a record, nothing else that counts.
 ///
-/// Held by one program at a time through flock(2) on the file `lock`. Names are made of ids alone,
-/// so nothing that a server or a person names can leave it.
+/// Held by one program at a time. Names are made of ids alone, so nothing that a server or a person
+/// names can leave it.
 final class QueueDirectory: Sendable {
   /// Absolute.
   let path: String
@@ -13,7 +13,7 @@ final class QueueDirectory: Sendable {
   let journal = Locked<(@Sendable (FileOperation) -> Void)?>(nil)
 
   private let root: Directory
-  private let lock: Locked<File?>
+  private let lock: DirectoryLock
 
   static let aside: ByteString = "aside"
 
@@ -37,16 +37,11 @@ final class QueueDirectory: Sendable {
     } catch {
       throw .system(path: path, doing: "open", error)
     }
-    lock = Locked(try Self.lock(root, path))
+    lock = try Self.lock(root, path)
   }
 
   /// Lets another program have the folder.
-  func unlock() {
-    lock.withLock { lock in
-      lock?.unlock()
-      lock = nil
-    }
-  }
+  func unlock() { lock.release() }
 
   func dataPath(_ id: PendingID) -> String { "\(path)/\(id).data" }
 
@@ -189,24 +184,16 @@ final class QueueDirectory: Sendable {
     note(.rename(name, to: other))
   }
 
-  private static func lock(_ root: borrowing Directory, _ path: String) throws(QueueError) -> File {
-    var pid: Int32?
-    do throws(Errno) {
-      let file = try root.open("lock", O_RDWR | O_CREAT)
-      if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 {
-        try file.truncate(to: 0)
-        try Array("\(getpid())\n".utf8).withUnsafeBufferPointer { (text) throws(Errno) in
-          try file.write(UnsafeRawBufferPointer(text), at: 0)
-        }
-        return file
-      }
-      let error = Errno.last
-      if error != .again { throw error }
-      let text = String(decoding: try file.readToEnd(limit: 100), as: UTF8.self)
-      pid = text.split(separator: "\n").first.flatMap { Int32($0) }
+  private static func lock(_ root: borrowing Directory, _ path: String) throws(QueueError)
+    -> DirectoryLock
+  {
+    do throws(DirectoryLock.Failure) {
+      return try DirectoryLock(root, at: path)
     } catch {
-      throw .system(path: path, doing: "lock", error)
+      switch error {
+      case .held(let holder): throw .inUse(directory: path, pid: holder.pid)
+      case .system(let error): throw .system(path: path, doing: "lock", error)
+      }
     }
-    throw .inUse(directory: path, pid: pid)
   }
 }

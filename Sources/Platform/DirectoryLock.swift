@@ -1,0 +1,110 @@
+import Glibc
+
+/// A folder held by one program at a time: flock(2) on the folder itself.
+///
+/// The folder cannot lose its lock as a file in it can, which somebody may remove while it is
+/// held. The file `lock` in it says who holds it, for people, and holds nothing.
+package final class DirectoryLock: Sendable {
+  /// Who holds a lock, as far as it says.
+  package struct Holder: Sendable, Equatable {
+    package let pid: Int32?
+    /// What the holder wanted to be told of it, such as where it is mounted.
+    package let note: String?
+
+    package init(pid: Int32?, note: String?) {
+      self.pid = pid
+      self.note = note
+    }
+  }
+
+  /// Why a folder is not locked.
+  package enum Failure: Error, Sendable, Equatable {
+    /// Another program, or another part of this one, holds it.
+    case held(Holder)
+    /// A call of the system failed; ESTALE where the folder was replaced meanwhile.
+    case system(Errno)
+  }
+
+  private static let name: ByteString = "lock"
+
+  private let folder: Locked<File?>
+
+  /// Locks a folder, and says so in it as far as there is room.
+  ///
+  /// - Parameters:
+  ///   - path: the folder's path; it must still lead to the folder once that is locked.
+  ///   - note: one line for whoever finds it locked.
+  /// - Throws: `Failure`.
+  package init(_ directory: borrowing Directory, at path: String, note: String = "")
+    throws(Failure)
+  {
+    let opened = try Self.take(directory)
+    guard Self.leads(path, to: opened.descriptor) else {
+      opened.unlock()
+      throw .system(.stale)
+    }
+    Self.sign(directory, note)
+    folder = Locked(opened)
+  }
+
+  /// Lets another program have the folder.
+  package func release() {
+    folder.withLock { folder in
+      folder?.unlock()
+      folder = nil
+    }
+  }
+
+  /// Whether a path leads to the folder that is locked, and not to another one in its place.
+  package func isHeld(at path: String) -> Bool {
+    folder.withLock { folder in
+      guard let descriptor = folder?.descriptor else { return false }
+      return Self.leads(path, to: descriptor)
+    }
+  }
+
+  private static func take(_ directory: borrowing Directory) throws(Failure) -> File {
+    do throws(Errno) {
+      let opened = try directory.open(".", O_RDONLY | O_DIRECTORY)
+      if flock(opened.descriptor, LOCK_EX | LOCK_NB) == 0 { return opened }
+      let error = Errno.last
+      guard error == .again else { throw error }
+    } catch {
+      throw .system(error)
+    }
+    throw .held(holder(directory))
+  }
+
+  private static func leads(_ path: String, to descriptor: CInt) -> Bool {
+    var there = stat()
+    var held = stat()
+    guard lstat(path, &there) == 0, fstat(descriptor, &held) == 0 else { return false }
+    return there.st_dev == held.st_dev && there.st_ino == held.st_ino
+  }
+
+  private static func sign(_ directory: borrowing Directory, _ note: String) {
+    do throws(Errno) {
+      let file = try directory.open(name, O_RDWR | O_CREAT)
+      try file.truncate(to: 0)
+      try Array("\(getpid())\n\(note)\n".utf8).withUnsafeBufferPointer { (text) throws(Errno) in
+        try file.write(UnsafeRawBufferPointer(text), at: 0)
+      }
+    } catch {
+      // The lock holds all the same; who meets it is not told whose it is.
+      Log.debug("cannot note who holds a folder: \(error)")
+    }
+  }
+
+  private static func holder(_ directory: borrowing Directory) -> Holder {
+    do throws(Errno) {
+      let bytes = try directory.open(name, O_RDONLY | O_NONBLOCK).readToEnd(limit: 1 << 16)
+      let lines = String(decoding: bytes, as: UTF8.self)
+        .split(separator: "\n", omittingEmptySubsequences: false)
+      return Holder(
+        pid: lines.first.flatMap { Int32($0) },
+        note: lines.count > 1 && !lines[1].isEmpty ? String(lines[1]) : nil)
+    } catch {
+      return Holder(pid: nil, note: nil)
+    }
+  }
+}
