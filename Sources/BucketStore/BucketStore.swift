@@ -135,6 +135,19 @@ package struct ObjectInfo: Sendable, Equatable {
   }
 }
 
+extension ObjectInfo {
+  /// The name of the user's metadata that holds the SHA-256 of the bytes, in hexadecimal.
+  package static let digestKey = "sha256"
+
+  /// The SHA-256 that the writer said the bytes have, in lower case; nil when it said none.
+  package var sha256: String? {
+    guard let text = userMetadata?[Self.digestKey]?.lowercased(), text.utf8.count == 64,
+      text.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+    else { return nil }
+    return text
+  }
+}
+
 /// Which keys to list.
 package struct ListRequest: Sendable, Equatable {
   package var bucket: ByteString

@@ -76,7 +76,7 @@ extension StoreError.Kind {
     case .exists: .exists
     case .tooLarge: .fileTooLarge
     case .typeRefused, .unsupported: .notSupported
-    case .keyRefused: .noEntry
+    case .keyRefused: .invalid
     case .connectivity, .offline: .networkUnreachable
     case .timeout: .timedOut
     case .cancelled: .interrupted

@@ -37,6 +37,8 @@ enum SupabaseErrors {
     let row = table.first { $0.matches(facts) }
     var kind = row?.kind ?? kind(ofStatus: facts.status)
     if reading, kind == .keyRefused { kind = .notFound }
+    // Nothing is wrong with a read: whatever refuses it without a reason is at fault itself.
+    if reading, row == nil, kind == .unsupported { kind = .server }
     let words = facts.words
     return Verdict(
       error: StoreError(kind, row?.sentence.map { "\($0) (\(words))" } ?? words),
@@ -158,6 +160,7 @@ enum SupabaseErrors {
     Row(
       names: ["InvalidParameter", "MissingParameter", "InvalidRequest", "NotSupported"],
       status: 400, kind: .unsupported),
+    Row(status: 400, says: "must have required property", kind: .unsupported),
   ]
 
   /// What the status that is meant says, where no row knows the error's name.

@@ -136,7 +136,8 @@ struct FailureCase: Sendable, CustomTestStringConvertible {
     FailureCase(http: 413, "413", "Error", "too large", code: "EntityTooLarge", .tooLarge),
     FailureCase("418", "Teapot", "never seen before", code: "Teapot", .server),
     FailureCase("404", "Teapot", "never seen before", code: "Teapot", .server),
-    FailureCase("400", "Teapot", "never seen before", code: "Teapot", .unsupported),
+    FailureCase(
+      "400", "Teapot", "never seen before", code: "Teapot", .server, writing: .unsupported),
   ]
 
   @Test(arguments: cases)
