@@ -30,12 +30,14 @@ extension FileCache {
         size: size, tag: info.tag, version: info.version, modified: info.modified,
         contentType: info.contentType)
       guard info.size == nil || info.size == size else { throw .io }
+      let isMD5 = Checksum.md5(of: facts.tag) != nil
+      let stored = Stored(facts: facts, sha256: isMD5 ? nil : info.sha256, asked: asked)
       let source = try Directory(folder)
       do throws(Errno) {
-        return try place(parts.name, in: source, as: object, facts, asked)
+        return try place(parts.name, in: source, as: object, stored)
       } catch .crossDevice {
         let file = try source.open(parts.name, O_RDONLY | O_NOFOLLOW)
-        return try placeClone(of: file, as: object, facts, asked)
+        return try placeClone(of: file, as: object, stored)
       }
     } catch {
       Log.warning("no copy of \(object) is kept: cannot take the stored file over: \(error)")
@@ -45,13 +47,13 @@ extension FileCache {
   }
 
   private func placeClone(
-    of file: borrowing File, as object: ObjectName, _ facts: ObjectFacts, _ asked: Timestamp
+    of file: borrowing File, as object: ObjectName, _ stored: Stored
   ) throws(Errno) -> UInt64 {
     let content = state.withLock { $0.nextContent() }
     let clone = try PartFile.make(in: directory, content: content)
     do throws(Errno) {
-      try clone.file.fill(from: file.descriptor, size: facts.size)
-      return try place(clone.path, in: directory.root, as: object, facts, asked)
+      try clone.file.fill(from: file.descriptor, size: stored.facts.size)
+      return try place(clone.path, in: directory.root, as: object, stored)
     } catch {
       discard(clone)
       throw error
@@ -61,7 +63,7 @@ extension FileCache {
   /// Renames on the writing thread, so that file and row have one order with all others.
   private func place(
     _ name: ByteString, in source: borrowing Directory, as object: ObjectName,
-    _ facts: ObjectFacts, _ asked: Timestamp
+    _ stored: Stored
   ) throws(Errno) -> UInt64 {
     let folder = File(owning: try check { fcntl(source.descriptor, F_DUPFD_CLOEXEC, 0) })
     let source = Directory(owning: folder)
@@ -70,7 +72,7 @@ extension FileCache {
       let copy: Copy
       let old: (path: ByteString?, partial: ByteString?)
       do throws(Errno) {
-        (copy, old) = try take(name, in: source, as: object, facts, asked)
+        (copy, old) = try take(name, in: source, as: object, stored)
       } catch {
         return outcome.withLock { $0 = .failed(error) }
       }
@@ -97,6 +99,13 @@ extension FileCache {
     }
   }
 
+  /// What the store has said of the file.
+  private struct Stored: Sendable {
+    let facts: ObjectFacts
+    let sha256: String?
+    let asked: Timestamp
+  }
+
   private enum Outcome {
     case open
     case placed(UInt64)
@@ -105,14 +114,15 @@ extension FileCache {
 
   private func take(
     _ name: ByteString, in source: borrowing Directory, as object: ObjectName,
-    _ facts: ObjectFacts, _ asked: Timestamp
+    _ stored: Stored
   ) throws(Errno) -> (Copy, (path: ByteString?, partial: ByteString?)) {
     let file = try source.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .io }
     let content = state.withLock { $0.nextContent() }
     var copy = try put(
-      file, at: name, in: source, as: object, facts, fetched: asked,
-      isVerified: Checksum.md5(of: facts.tag) != nil, content: content)
+      file, at: name, in: source, as: object, stored.facts, fetched: stored.asked,
+      isVerified: Checksum(tag: stored.facts.tag, sha256: stored.sha256) != nil,
+      sha256: stored.sha256, content: content)
     let (old, partial, downloads) = state.withLock { state in
       let downloads = [
         state.downloads.removeValue(forKey: object), state.questions.removeValue(forKey: object),
@@ -122,7 +132,7 @@ extension FileCache {
       let partial = state.partials.removeValue(forKey: object)
       state.fresh.insert(object)
       state.touched.remove(object)
-      state.bytes &+= facts.size &- (old?.facts.size ?? 0) &- (partial?.present.count ?? 0)
+      state.bytes &+= stored.facts.size &- (old?.facts.size ?? 0) &- (partial?.present.count ?? 0)
       return (old, partial, downloads)
     }
     for download in downloads { download?.supersede() }

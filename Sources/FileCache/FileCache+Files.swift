@@ -10,11 +10,12 @@ extension FileCache {
   /// - Parameter isNewContent: whether readers of this download saw other bytes than these.
   func publish(
     _ download: Download, _ file: PartFile, _ facts: ObjectFacts, isVerified: Bool,
-    isNewContent: Bool
+    sha256: String?, isNewContent: Bool
   ) {
     database.enqueue { [self] (connection) throws(DatabaseError) in
       try place(
-        download, file, facts, isVerified: isVerified, isNewContent: isNewContent, &connection)
+        download, file, facts, isVerified: isVerified, sha256: sha256,
+        isNewContent: isNewContent, &connection)
     } done: { [self] error in
       if let error { report(error) }
       download.markSettled()
@@ -24,11 +25,12 @@ extension FileCache {
 
   private func place(
     _ download: Download, _ file: PartFile, _ facts: ObjectFacts, isVerified: Bool,
-    isNewContent: Bool, _ connection: inout Connection
+    sha256: String?, isNewContent: Bool, _ connection: inout Connection
   ) throws(DatabaseError) {
     let object = download.object
     guard state.withLock({ $0.downloads[object] === download }) else { return discard(file) }
-    guard var copy = move(file, facts, of: download, isVerified: isVerified) else {
+    guard var copy = move(file, facts, of: download, isVerified: isVerified, sha256: sha256)
+    else {
       discard(file)
       state.withLock { state in
         if state.downloads[object] === download { state.downloads[object] = nil }
@@ -54,14 +56,15 @@ extension FileCache {
   }
 
   private func move(
-    _ file: PartFile, _ facts: ObjectFacts, of download: Download, isVerified: Bool
+    _ file: PartFile, _ facts: ObjectFacts, of download: Download, isVerified: Bool,
+    sha256: String?
   ) -> Copy? {
     let object = download.object
     let fetched = download.state.withLock { $0.fetched }
     do throws(Errno) {
       return try put(
         file.file, at: file.path, in: directory.root, as: object, facts, fetched: fetched,
-        isVerified: isVerified, content: download.content)
+        isVerified: isVerified, sha256: sha256, content: download.content)
     } catch {
       Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
       return nil
@@ -73,18 +76,18 @@ extension FileCache {
   /// A key whose place is taken by a folder, or lies below what is a file, goes to its hash.
   /// - Parameters:
   ///   - path: of the open file, relative to `source`.
+  ///   - sha256: of the bytes, where the tag is not their MD5.
   ///   - content: names its bytes within this run of the program.
   func put(
     _ file: borrowing File, at path: ByteString, in source: borrowing Directory,
     as object: ObjectName, _ facts: ObjectFacts, fetched: Timestamp, isVerified: Bool,
-    content: UInt64
+    sha256: String?, content: UInt64
   ) throws(Errno) -> Copy {
-    let stamp = FileStamp(try file.status())
-    guard stamp.size == facts.size else { throw .io }
+    guard try FileStamp(file.status()).size == facts.size else { throw .io }
     identify(
       file,
       CopyIdentity(
-        object: object, stamp: stamp, facts: facts, fetched: fetched, isVerified: isVerified))
+        object: object, facts: facts, fetched: fetched, isVerified: isVerified, sha256: sha256))
     var target = CopyPath.plain(object) ?? CopyPath.hashed(object)
     do throws(Errno) {
       try moveFile(path, in: source, to: target)
@@ -93,9 +96,10 @@ extension FileCache {
       target = CopyPath.hashed(object)
       try moveFile(path, in: source, to: target)
     }
+    // Last, since mark and name count as changes too.
     return Copy(
-      path: target, stamp: stamp, facts: facts, fetched: fetched, confirmed: fetched,
-      used: .now, isVerified: isVerified, content: content)
+      path: target, stamp: FileStamp(try file.status()), facts: facts, sha256: sha256,
+      fetched: fetched, confirmed: fetched, used: .now, isVerified: isVerified, content: content)
   }
 
   private func identify(_ file: borrowing File, _ identity: CopyIdentity) {

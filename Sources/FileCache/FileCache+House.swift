@@ -1,5 +1,4 @@
 import BucketStore
-import CLinux
 import Glibc
 import Platform
 import SQLite
@@ -90,7 +89,7 @@ extension FileCache {
 
   /// Writes the times of use and confirmation, and marks what is durable now.
   private func flush(isLast: Bool) {
-    if isLast { makeDurable(until: .now + options.closingTime) } else { makeDurable() }
+    makeDurable(isLast: isLast)
     let touched = state.withLock { state -> [(ObjectName, Copy)] in
       defer { state.touched = [] }
       return state.touched.compactMap { object in state.copies[object].map { (object, $0) } }
@@ -105,36 +104,34 @@ extension FileCache {
     }
   }
 
-  /// Syncs the file system when there are new copies, then says so in their rows.
+  /// Makes what is new durable, file by file, the smallest first, away from every reader: a
+  /// download never waits for the disk.
   ///
-  /// One syncfs(2) for all of them, away from every reader: a download never waits for the disk.
-  private func makeDurable() {
+  /// Not by syncfs(2), which would wait for what all other programs have written too. Whoever
+  /// closes the cache waits for one file at most, and then syncs those that are small, for as long
+  /// as `closingTime` lets it. What is left out is compared with its checksum after the machine has
+  /// started anew, or fetched again.
+  private func makeDurable(isLast: Bool) {
+    let deadline = isLast ? Instant.now + options.closingTime : nil
     let isDue = state.withLock { state -> Bool in
-      guard Instant.now.since(state.synced) >= Self.syncPause else { return false }
+      guard isLast || Instant.now.since(state.synced) >= Self.syncPause else { return false }
       state.synced = .now
       return true
     }
     guard isDue else { return }
-    let files = volatile()
-    guard !files.isEmpty else { return }
-    guard bucketfs_syncfs(directory.root.descriptor) == 0 else {
-      Log.warning("cannot sync the cache: \(Errno.last)")
-      return
-    }
-    for file in files { noteDurable(file) }
-  }
-
-  /// Makes single files durable, the smallest first, and begins none after `deadline`.
-  ///
-  /// syncfs(2) would also wait for what all other programs have written. What is left out is
-  /// compared with its checksum after the machine has started anew, or fetched again.
-  private func makeDurable(until deadline: Instant) {
     for file in volatile().sorted(by: { $0.bytes < $1.bytes }) {
-      guard Instant.now < deadline, file.bytes <= Self.mostToSync else { return }
+      if let deadline {
+        guard Instant.now < deadline, file.bytes <= Self.mostToSync else { return }
+      } else if keeper.isStopping {
+        return
+      }
       do throws(Errno) {
         try directory.root.open(file.path, O_RDONLY | O_NONBLOCK).sync()
       } catch {
-        Log.warning("cannot sync \(directory.path)/\(file.path): \(error)")
+        // What is gone is a miss, and needs no place on the disk.
+        if error != .noEntry {
+          Log.warning("cannot sync \(directory.path)/\(file.path): \(error)")
+        }
         continue
       }
       noteDurable(file)
@@ -209,7 +206,7 @@ extension FileCache {
       if isStopped() { return }
       if let stamp = known[path], finder.stamp(of: path) == stamp { continue }
       database.enqueue { [self] (_) throws(DatabaseError) in
-        guard let (object, found) = finder.identify(path, content: 0) else {
+        guard let (object, found) = finder.identify(path) else {
           let isKnown = state.withLock { state in
             state.copies.values.contains { $0.path == path }
           }
@@ -218,7 +215,7 @@ extension FileCache {
         }
         let old = state.withLock { $0.copies[object] }
         // A row that is older than the file at its place: the crash came between the two.
-        if old.map({ $0.path == path && $0.stamp != found.stamp }) ?? true {
+        if old.map({ $0.path == path && $0.facts != found.facts }) ?? true {
           takeUp(found, of: object, for: old)
         } else if old?.path != path {
           remove(path)

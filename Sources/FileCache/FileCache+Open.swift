@@ -130,50 +130,6 @@ extension FileCache {
     }
   }
 
-  /// Opens a copy's file; a copy whose file is gone or is another one is forgotten.
-  func open(_ object: ObjectName, _ copy: Copy, repairing: Bool = true) -> OpenFile? {
-    guard let file = openFile(object, copy, repairing: repairing) else { return nil }
-    state.withLock { state in
-      if state.copies[object]?.content == copy.content {
-        state.copies[object]?.used = .now
-        state.touched.insert(object)
-      }
-      state.opens[object, default: 0] += 1
-    }
-    return OpenFile(object, copy, KeptFile(file), in: self)
-  }
-
-  func openFile(_ object: ObjectName, _ copy: Copy, repairing: Bool = true) -> File? {
-    do throws(Errno) {
-      let file = try directory.root.open(copy.path, O_RDONLY | O_NONBLOCK)
-      let status = try file.status()
-      guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == copy.stamp else {
-        if repairing { takeUpOrForget(object, copy) }
-        return nil
-      }
-      return file
-    } catch {
-      if error.showsThatItIsGone {
-        if repairing { forget(object, copy) }
-      } else {
-        Log.warning("cannot open the copy of \(object): \(error)")
-      }
-      return nil
-    }
-  }
-
-  /// A file that is not what its row says is a newer copy whose row a crash kept back, or not one
-  /// of ours at all.
-  private func takeUpOrForget(_ object: ObjectName, _ copy: Copy) {
-    let found = CopyFinder(directory).identify(copy.path, content: 0)
-    guard let found, found.0 == object else {
-      Log.warning("\(object): the copy was changed behind the program's back")
-      forget(object, copy)
-      return
-    }
-    takeUp(found.1, of: object, for: copy)
-  }
-
   private func open(_ download: Download) -> OpenFile? {
     download.enter() ? OpenFile(download, in: self) : nil
   }
@@ -192,10 +148,9 @@ extension FileCache {
   private func resume(_ partial: Partial, of object: ObjectName, confirmed: Timestamp)
     -> OpenFile?
   {
-    let last = partial.present.ranges.last?.upperBound ?? 0
     let file: PartFile
     do throws(Errno) {
-      guard let found = try PartFile.reopen(partial.path, in: directory, count: last) else {
+      guard let found = try PartFile.reopen(partial, in: directory) else {
         Log.warning("\(object): its parts were changed behind the program's back")
         forget(object, partial)
         return nil
@@ -227,17 +182,6 @@ extension FileCache {
   }
 }
 
-extension Errno {
-  /// Whether a file that cannot be opened is gone, or something else is in its place; other
-  /// failures pass.
-  fileprivate var showsThatItIsGone: Bool {
-    switch self {
-    case .noEntry, .notDirectory, .isDirectory, .loop, .crossDevice: true
-    default: false
-    }
-  }
-}
-
 extension FileCache.State {
   /// The newest that is kept of an object, whose tag the store is asked about.
   func candidate(for object: ObjectName) -> Download.Candidate? {
@@ -253,14 +197,5 @@ extension Download {
   /// Whether it may serve who opens the object once the store says that it is current.
   var canBeAskedAbout: Bool {
     state.withLock { !$0.isEnded && !$0.isDoubtful && $0.facts?.tag != nil }
-  }
-}
-
-/// An open file of a copy. It keeps its bytes when the copy is replaced or removed.
-final class KeptFile: Sendable {
-  let file: File
-
-  init(_ file: consuming File) {
-    self.file = file
   }
 }

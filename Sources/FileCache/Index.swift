@@ -67,7 +67,7 @@ struct IndexOpener {
       _ = try connection.migrate(Schema.migrations)
       try connection.transaction { (connection) throws(DatabaseError) in
         for path in finder.files() {
-          if let (object, copy) = finder.identify(path, content: 0) {
+          if let (object, copy) = finder.identify(path) {
             try CopyRows.save(copy, of: object, in: &connection)
           } else {
             finder.remove(path)
@@ -84,11 +84,9 @@ struct IndexOpener {
     -> OpenedIndex
   {
     var connection = connection
-    var needsSweep = needsSweep
     let boot = Boot.current
     if try fact("boot", in: &connection) != boot {
-      try connection.run("DELETE FROM objects WHERE durable = 0")
-      if connection.changes > 0 { needsSweep = true }
+      try connection.run("UPDATE objects SET changed = 0 WHERE durable = 0")
       try connection.run("DELETE FROM partials WHERE durable = 0")
     }
     try set("boot", to: boot, in: &connection)

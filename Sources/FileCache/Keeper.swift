@@ -15,7 +15,7 @@ final class Keeper: Sendable {
   /// Starts the thread; it keeps the cache alive until `stop`.
   func start(_ cache: FileCache, needsSweep: Bool) throws(Errno) {
     let thread = try Thread(name: "keeper") { [self] in
-      if needsSweep { cache.sweep { self.state.withLock { $0.isStopping } } }
+      if needsSweep { cache.sweep { self.isStopping } }
       while next() {
         cache.keepHouse()
         rest()
@@ -23,6 +23,9 @@ final class Keeper: Sendable {
     }
     state.withLock { $0.thread = thread }
   }
+
+  /// Whether the thread is to end soon.
+  var isStopping: Bool { state.withLock { $0.isStopping } }
 
   /// Asks for a round now.
   func poke() {

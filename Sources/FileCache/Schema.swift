@@ -7,6 +7,7 @@ import SQLite
 enum Schema {
   static let migrations = [
     Migration(1, "copies and downloads in parts", copies), ListingSchema.migration,
+    Migration(3, "stamps that nobody can set back", stamps),
   ]
 
   /// `facts`: what holds for the whole cache, by name. `identity` is whose copies these are; with
@@ -18,20 +19,23 @@ enum Schema {
   /// taken up by what it says of itself, or removed, at the next start after a crash.
   /// - `bucket`, `path`: the object's name. `transform`: empty for the object itself.
   /// - `local_path`: the file, relative to the cache's folder.
-  /// - `size`, `written`, `inode`: the file as it was put in place; a file that differs is no copy
-  ///   of ours and counts as a miss.
+  /// - `size`, `written`, `inode`, `changed`: the file when its bytes were last known to be right.
+  ///   One that differs is compared with its checksum before it is served. `changed` is 0 where the
+  ///   bytes were not compared yet.
+  /// - `sha256`: of the bytes, in hexadecimal; NULL where the tag is their MD5.
   /// - `tag`, `version`, `modified`, `content_type`: as the store told them; NULL if it did not.
   /// - `listed`: the time that listings give for this very version, when it is not `modified`.
   /// - `fetched`, `confirmed`, `used`: last download, last word of the store that it is current,
   ///   last open. The latter two are written in batches and may lag by seconds.
   /// - `pinned`: kept out of eviction. `verified`: the bytes matched the store's checksum.
-  /// - `durable`: the file's bytes are known to be on the disk. A row without it is dropped after
-  ///   a reboot, since a power cut may have left zeros.
+  /// - `durable`: the file's bytes are known to be on the disk. After a reboot, those of a row
+  ///   without it are compared before they are served, since a power cut may have left zeros.
   ///
   /// `partials`: one row for each large object of which some parts are here, in a file in `tmp`.
   /// Written every few seconds, after the bytes. `present`: pairs of 64-bit little-endian numbers,
-  /// first byte and end of each part that is there. The other columns are as in `objects`; a row
-  /// always has a tag, since parts of two versions must never meet.
+  /// first byte and end of each part that is there. `length`, `written`, `inode`, `changed`: the file
+  /// when the parts were counted; those of a file that differs are not believed. The other columns
+  /// are as in `objects`; a row always has a tag, since parts of two versions must never meet.
   private static let copies = """
     CREATE TABLE facts (
       name TEXT PRIMARY KEY,
@@ -73,5 +77,15 @@ enum Schema {
       durable INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY (bucket, path, transform)
     ) WITHOUT ROWID;
+    """
+
+  private static let stamps = """
+    ALTER TABLE objects ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE objects ADD COLUMN sha256 TEXT;
+    DELETE FROM partials;
+    ALTER TABLE partials ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE partials ADD COLUMN written INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE partials ADD COLUMN inode INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE partials ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
     """
 }

@@ -142,14 +142,16 @@ import Testing
     let before = cache.usage
     let path = try fixture.path(
       "tmp/" + #require(files(below: fixture.path("tmp")).first { $0.hasSuffix(".part") }))
-    try FileManager.default.moveItem(atPath: path, toPath: path + ".aside")
+    let folder = fixture.path("tmp")
+    try FileManager.default.moveItem(atPath: folder, toPath: folder + ".aside")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     // A special file without a driver cannot be opened: ENXIO, which says nothing of the parts.
     try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
     fixture.script.play(failure(.offline))
     #expect(throws: StoreError.self) { try cache.open(name, Call()) }
     #expect(cache.usage == before)
-    try FileManager.default.removeItem(atPath: path)
-    try FileManager.default.moveItem(atPath: path + ".aside", toPath: path)
+    try FileManager.default.removeItem(atPath: folder)
+    try FileManager.default.moveItem(atPath: folder + ".aside", toPath: folder)
     let again = try cache.open(name, Call())
     #expect(try again.readBytes(1000, at: 1_000_000) == slice(1_000_000, 1000))
   }

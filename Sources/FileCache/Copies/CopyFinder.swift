@@ -26,33 +26,26 @@ struct CopyFinder {
     }
   }
 
-  /// The copy that a file says it is; nil when that cannot be so.
+  /// The copy that a file says it is; nil when that cannot be so, or nothing can ever show it.
   ///
-  /// A file is believed when it says which object it is, lies where that object belongs, and has
-  /// the size and time it says; after a reboot its bytes must match the checksum too, since a
-  /// power cut may have left others.
-  func identify(_ path: ByteString, content: UInt64) -> (ObjectName, Copy)? {
+  /// A file is listened to when it says which object it is, lies where that object belongs, has the
+  /// size it says, and names a checksum. Its bytes are compared with that when it is first opened:
+  /// `stamp` is one that no file has.
+  func identify(_ path: ByteString) -> (ObjectName, Copy)? {
     do throws(Errno) {
       let file = try directory.root.open(path, O_RDONLY | O_NONBLOCK)
       let status = try file.status()
       guard status.st_mode & S_IFMT == S_IFREG else { return nil }
       let stamp = FileStamp(status)
       let attribute = try file.attribute(CopyIdentity.attribute)
-      guard let identity = CopyIdentity(encoded: attribute, inode: stamp.inode),
-        identity.stamp == stamp,
+      guard let identity = CopyIdentity(encoded: attribute), identity.facts.size == stamp.size,
         path == CopyPath.plain(identity.object) || path == CopyPath.hashed(identity.object)
       else { return nil }
-      let isSameBoot = identity.boot == Boot.current
-      if !isSameBoot {
-        guard let expected = Checksum.md5(of: identity.facts.tag),
-          try file.md5(size: stamp.size) == expected
-        else { return nil }
-      }
       let copy = Copy(
-        path: path, stamp: stamp, facts: identity.facts, fetched: identity.fetched,
-        confirmed: identity.fetched, used: identity.fetched, isVerified: identity.isVerified,
-        isDurable: !isSameBoot, content: content)
-      return (identity.object, copy)
+        path: path, stamp: stamp.unproven, facts: identity.facts, sha256: identity.sha256,
+        fetched: identity.fetched, confirmed: identity.fetched, used: identity.fetched,
+        isVerified: identity.isVerified, content: 0)
+      return copy.checksum == nil ? nil : (identity.object, copy)
     } catch {
       // Whatever the reason, the file cannot show what it is.
       return nil
@@ -89,14 +82,23 @@ struct CopyFinder {
         let path = folder + "/" + name
         if isFolder(path) {
           walk(path, isEmptying: isEmptying, body)
-          // Not empty is no fault.
-          if isEmptying { do throws(Errno) { try directory.root.removeFolder(path) } catch {} }
+          if isEmptying { removeFolder(path) }
         } else {
           body(path)
         }
       }
     } catch {
       Log.warning("cannot look through \(directory.path)/\(folder): \(error)")
+    }
+  }
+
+  private func removeFolder(_ path: ByteString) {
+    do throws(Errno) {
+      try directory.root.removeFolder(path)
+    } catch {
+      // What holds something still could not be emptied, and that was told.
+      guard error != .notEmpty, error != .exists, error != .noEntry else { return }
+      Log.warning("cannot remove \(directory.path)/\(path): \(error)")
     }
   }
 

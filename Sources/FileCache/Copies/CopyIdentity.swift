@@ -3,39 +3,34 @@ import Platform
 
 /// What a copy's file says of itself, in an extended attribute, for when the index is lost.
 ///
-/// Fields, each as `<length>:<bytes>,`: `1` (the format), boot id, bucket, key, size, time of the
-/// last change in nanoseconds, tag, version, time in the store, content type, time of the download,
-/// and `1` when the bytes matched the store's checksum. What is not known is empty.
+/// Fields, each as `<length>:<bytes>,`: `2` (the format), bucket, key, size, tag, version, time in
+/// the store, content type, time of the download, `1` when the bytes matched the store's checksum,
+/// and their SHA-256 where the tag is not their MD5. What is not known is empty.
 struct CopyIdentity: Equatable {
   static let attribute = "user.bucketfs.copy"
 
-  var boot: String
   var object: ObjectName
-  var stamp: FileStamp
   var facts: ObjectFacts
   var fetched: Timestamp
   var isVerified: Bool
+  var sha256: String?
 
   init(
-    object: ObjectName, stamp: FileStamp, facts: ObjectFacts, fetched: Timestamp, isVerified: Bool
+    object: ObjectName, facts: ObjectFacts, fetched: Timestamp, isVerified: Bool, sha256: String?
   ) {
-    self.boot = Boot.current
     self.object = object
-    self.stamp = stamp
     self.facts = facts
     self.fetched = fetched
     self.isVerified = isVerified
+    self.sha256 = sha256
   }
 
   var encoded: [UInt8] {
     let modified = facts.modified.map { String($0.nanoseconds) } ?? ""
-    let head: [[UInt8]] = [
-      Array("1".utf8), Array(boot.utf8), object.bucket.bytes, object.key.bytes,
-    ]
+    let head: [[UInt8]] = [Array("2".utf8), object.bucket.bytes, object.key.bytes]
     let rest = [
-      String(stamp.size), String(stamp.written.nanoseconds), facts.tag ?? "",
-      facts.version ?? "", modified, facts.contentType ?? "", String(fetched.nanoseconds),
-      isVerified ? "1" : "",
+      String(facts.size), facts.tag ?? "", facts.version ?? "", modified,
+      facts.contentType ?? "", String(fetched.nanoseconds), isVerified ? "1" : "", sha256 ?? "",
     ]
     return (head + rest.map { Array($0.utf8) }).flatMap { field in
       Array("\(field.count):".utf8) + field + [UInt8(ascii: ",")]
@@ -44,24 +39,21 @@ struct CopyIdentity: Equatable {
 
   /// Reads what `encoded` gave.
   ///
-  /// - Parameter inode: of the file that says so; the attribute does not hold it.
   /// - Returns: nil when it is not that.
-  init?(encoded bytes: [UInt8], inode: Int64) {
-    guard let fields = Self.fields(of: bytes), fields.count == 12, fields[0] == Array("1".utf8)
+  init?(encoded bytes: [UInt8]) {
+    guard let fields = Self.fields(of: bytes), fields.count == 11, fields[0] == Array("2".utf8)
     else { return nil }
     let text = fields.map { String(decoding: $0, as: UTF8.self) }
-    guard let size = Int64(text[4]), let written = Int64(text[5]), let fetched = Int64(text[10])
-    else { return nil }
-    boot = text[1]
-    object = ObjectName(bucket: ByteString(fields[2]), key: ByteString(fields[3]))
-    stamp = FileStamp(size: size, inode: inode, written: Timestamp(nanoseconds: written))
+    guard let size = Int64(text[3]), let fetched = Int64(text[8]) else { return nil }
+    object = ObjectName(bucket: ByteString(fields[1]), key: ByteString(fields[2]))
     facts = ObjectFacts(
-      size: size, tag: text[6].isEmpty ? nil : text[6],
-      version: text[7].isEmpty ? nil : text[7],
-      modified: Int64(text[8]).map { Timestamp(nanoseconds: $0) },
-      contentType: text[9].isEmpty ? nil : text[9])
+      size: size, tag: text[4].isEmpty ? nil : text[4],
+      version: text[5].isEmpty ? nil : text[5],
+      modified: Int64(text[6]).map { Timestamp(nanoseconds: $0) },
+      contentType: text[7].isEmpty ? nil : text[7])
     self.fetched = Timestamp(nanoseconds: fetched)
-    isVerified = text[11] == "1"
+    isVerified = text[9] == "1"
+    sha256 = text[10].isEmpty ? nil : text[10]
   }
 
   private static func fields(of bytes: [UInt8]) -> [[UInt8]]? {

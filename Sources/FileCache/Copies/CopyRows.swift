@@ -9,13 +9,14 @@ enum CopyRows {
   {
     try connection.run(
       """
-      INSERT OR REPLACE INTO objects (bucket, path, local_path, size, written, inode, tag,
-        version, modified, content_type, listed, fetched, confirmed, used, pinned, verified,
-        durable)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT OR REPLACE INTO objects (bucket, path, local_path, size, written, inode, changed,
+        sha256, tag, version, modified, content_type, listed, fetched, confirmed, used, pinned,
+        verified, durable)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .name(object.bucket), .name(object.key), .name(copy.path), .integer(copy.stamp.size),
-      .time(copy.stamp.written), .integer(copy.stamp.inode), .text(orNull: copy.facts.tag),
+      .time(copy.stamp.written), .integer(copy.stamp.inode), .time(copy.stamp.changed),
+      .text(orNull: copy.sha256), .text(orNull: copy.facts.tag),
       .text(orNull: copy.facts.version), .time(orNull: copy.facts.modified),
       .text(orNull: copy.facts.contentType), .time(orNull: copy.confirmedListed),
       .time(copy.fetched),
@@ -52,18 +53,21 @@ enum CopyRows {
     try connection.forEach(
       """
       SELECT bucket, path, local_path, size, written, inode, tag, version, modified, content_type,
-        listed, fetched, confirmed, used, pinned, verified, durable
+        listed, fetched, confirmed, used, pinned, verified, durable, changed, sha256
       FROM objects WHERE transform = ''
       """
     ) { row in
       content += 1
       copies[ObjectName(bucket: row.name(0), key: row.name(1))] = Copy(
         path: row.name(2),
-        stamp: FileStamp(size: row.integer(3), inode: row.integer(5), written: row.time(4)),
+        stamp: FileStamp(
+          size: row.integer(3), inode: row.integer(5), written: row.time(4),
+          changed: row.time(17)),
         facts: ObjectFacts(
           size: row.integer(3), tag: row.textOrNull(6), version: row.textOrNull(7),
           modified: row.timeOrNull(8), contentType: row.textOrNull(9)),
-        listed: row.timeOrNull(10), fetched: row.time(11), confirmed: row.time(12),
+        sha256: row.textOrNull(18), listed: row.timeOrNull(10), fetched: row.time(11),
+        confirmed: row.time(12),
         used: row.time(13), isPinned: row.flag(14), isVerified: row.flag(15),
         isDurable: row.flag(16), content: content)
       return true
@@ -80,13 +84,14 @@ enum PartialRows {
     try connection.run(
       """
       INSERT OR REPLACE INTO partials (bucket, path, local_path, size, tag, modified,
-        content_type, fetched, used, present, durable)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        content_type, fetched, used, present, durable, length, written, inode, changed)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .name(object.bucket), .name(object.key), .name(partial.path), .integer(partial.facts.size),
       .text(partial.facts.tag ?? ""), .time(orNull: partial.facts.modified),
       .text(orNull: partial.facts.contentType), .time(partial.fetched), .time(partial.used),
-      .blob(partial.present.encoded), .flag(partial.isDurable))
+      .blob(partial.present.encoded), .flag(partial.isDurable), .integer(partial.stamp.size),
+      .time(partial.stamp.written), .integer(partial.stamp.inode), .time(partial.stamp.changed))
   }
 
   static func remove(_ object: ObjectName, in connection: inout Connection)
@@ -102,7 +107,7 @@ enum PartialRows {
     try connection.forEach(
       """
       SELECT bucket, path, local_path, size, tag, modified, content_type, fetched, used, present,
-        durable
+        durable, length, written, inode, changed
       FROM partials WHERE transform = ''
       """
     ) { row in
@@ -110,6 +115,9 @@ enum PartialRows {
       guard let present = PartMap(encoded: row.blob(9), size: size) else { return true }
       partials[ObjectName(bucket: row.name(0), key: row.name(1))] = Partial(
         path: row.name(2),
+        stamp: FileStamp(
+          size: row.integer(11), inode: row.integer(13), written: row.time(12),
+          changed: row.time(14)),
         facts: ObjectFacts(
           size: size, tag: row.text(4), modified: row.timeOrNull(5),
           contentType: row.textOrNull(6)),

@@ -1,7 +1,27 @@
 import Platform
 
-/// What an entity tag says of an object's bytes.
-enum Checksum {
+/// What bytes are compared with.
+struct Checksum: Sendable, Equatable {
+  let algorithm: Digest.Algorithm
+  /// In lower-case hexadecimal.
+  let digest: String
+
+  /// The MD5 that a tag is, else a SHA-256; nil when there is neither.
+  init?(tag: String?, sha256: String?) {
+    if let digest = Self.md5(of: tag) {
+      self.init(.md5, digest)
+    } else if let sha256 {
+      self.init(.sha256, sha256)
+    } else {
+      return nil
+    }
+  }
+
+  private init(_ algorithm: Digest.Algorithm, _ digest: String) {
+    self.algorithm = algorithm
+    self.digest = digest
+  }
+
   /// The MD5 that a tag is, in lower case; nil when it is no hash of the whole object.
   ///
   /// A store gives an object that was written in one piece the quoted MD5 of its bytes as tag; one
@@ -23,11 +43,13 @@ enum Checksum {
 }
 
 extension File {
-  /// The MD5 of the first `size` bytes, in lower case; nil when there are fewer.
+  /// The digest of the first `size` bytes, in lower-case hexadecimal; nil when there are fewer.
   ///
   /// - Parameter progress: told how many more bytes were looked at.
-  func md5(size: Int64, progress: (Int64) -> Void = { _ in }) throws(Errno) -> String? {
-    var digest = Digest(.md5)
+  func digest(
+    _ algorithm: Digest.Algorithm, size: Int64, progress: (Int64) -> Void = { _ in }
+  ) throws(Errno) -> String? {
+    var digest = Digest(algorithm)
     var position: Int64 = 0
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { buffer.deallocate() }

@@ -63,30 +63,43 @@ extension Download {
     cache.retire(self, keeping: partial, of: file)
   }
 
-  /// Compares all bytes with the checksum that the tag is, if it is one.
+  /// Compares all bytes with the checksum that the tag is, else with the SHA-256 that the writer
+  /// left in the user's metadata, where there is one.
   private func check(_ file: PartFile, _ facts: ObjectFacts) {
-    guard let expected = Checksum.md5(of: facts.tag) else {
-      accept(file, facts, isVerified: false)
-      return
-    }
+    let isMD5 = Checksum.md5(of: facts.tag) != nil
+    let expected = Checksum(tag: facts.tag, sha256: isMD5 ? nil : writtenDigest(facts))
     let actual: String?
     do throws(Errno) {
       // Who waits for the bytes goes on waiting as long as the disk brings them.
-      actual = try file.file.md5(size: facts.size) { count in
+      actual = try file.file.digest(isMD5 ? .md5 : .sha256, size: facts.size) { count in
         state.withLock { $0.received &+= count }
       }
     } catch {
       Log.warning("\(object): cannot read the download back: \(error)")
       actual = nil
     }
-    if actual == expected {
-      accept(file, facts, isVerified: true)
+    if let actual, expected.map({ $0.digest == actual }) ?? true {
+      accept(file, facts, isVerified: expected != nil, sha256: isMD5 ? nil : actual)
     } else {
       reject(file)
     }
   }
 
-  private func accept(_ file: PartFile, _ facts: ObjectFacts, isVerified: Bool) {
+  /// The SHA-256 that the writer of this very version left; nil when there is none, or the store
+  /// does not say.
+  private func writtenDigest(_ facts: ObjectFacts) -> String? {
+    guard facts.tag != nil else { return nil }
+    do throws(StoreError) {
+      let call = Call(timeout: cache.options.timeout, cancellation: checking)
+      let info = try cache.store.info(object, call)
+      return info.tag == facts.tag ? info.sha256 : nil
+    } catch {
+      Log.debug("\(object): its facts are not known: \(error)")
+      return nil
+    }
+  }
+
+  private func accept(_ file: PartFile, _ facts: ObjectFacts, isVerified: Bool, sha256: String?) {
     let (suspect, handed, isSuperseded) = state.withLock {
       ($0.suspect, $0.handed.ranges, $0.isSuperseded)
     }
@@ -114,7 +127,8 @@ extension Download {
       markSettled()
       cache.retire(self, keeping: nil, of: file)
     } else {
-      cache.publish(self, file, facts, isVerified: isVerified, isNewContent: !isConsistent)
+      cache.publish(
+        self, file, facts, isVerified: isVerified, sha256: sha256, isNewContent: !isConsistent)
     }
     state.wakeAll()
   }
@@ -185,9 +199,9 @@ extension Download.State {
   /// What is worth keeping when nobody has it open: parts of a large object with a tag.
   func partial(over partSize: Int64) -> Partial? {
     guard let facts, let file, facts.tag != nil, facts.size > partSize, !isSuperseded,
-      isSizeKnown, !isSecondTry, !isDoubtful, present.count > 0
+      isSizeKnown, !isSecondTry, !isDoubtful, present.count > 0, let stamp = file.stamp
     else { return nil }
     return Partial(
-      path: file.path, facts: facts, present: present, fetched: fetched, used: .now)
+      path: file.path, stamp: stamp, facts: facts, present: present, fetched: fetched, used: .now)
   }
 }

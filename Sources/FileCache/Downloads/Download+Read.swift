@@ -52,6 +52,7 @@ extension Download {
   func stop() {
     let transfers = state.withLock { $0.transfers.values.map(\.call.cancellation) }
     for cancellation in transfers { cancellation.cancel() }
+    checking.cancel()
     state.wakeAll()
   }
 
@@ -175,7 +176,7 @@ extension Download.State {
     case .checking: return nil
     case .open, .ended:
       if let file, present.contains(range), mayHandOut(range, partSize: partSize) {
-        if hasChecksum { handed.insert(range) }
+        if isCheckable { handed.insert(range) }
         return .file(file)
       }
       if case .ended(let error) = phase { throw error }
@@ -188,7 +189,7 @@ extension Download.State {
 
   /// Whether unchecked bytes may be given to a reader.
   private func mayHandOut(_ range: Range<Int64>, partSize: Int64) -> Bool {
-    guard hasChecksum else { return true }
+    guard isCheckable else { return true }
     if isSecondTry || present.isWhole(size) { return false }
     if size > partSize { return true }
     return range.upperBound <= size - Download.withheldTail

@@ -96,6 +96,7 @@ extension Download {
       transfer.next = start
       transfer.isElastic = end > (transfer.limit ?? end)
       state.transfers[id] = transfer
+      if head.size != nil { state.isSizeProven = true }
       return true
     }
     if !isAccepted { state.wakeAll() }

@@ -2,10 +2,11 @@ import BucketStore
 import Platform
 
 extension Download {
-  /// How often a broken transfer is resumed as long as each piece brings something.
-  private static let resumeLimit = 64
-  /// How often in a row an answer that was cut before its first byte is asked for again.
-  private static let idleLimit = 3
+  /// How often in a row an answer that brought nothing is asked for again; one that brought
+  /// something always is.
+  private static let idleLimit = 5
+  /// The pause before the first such question; each further one waits twice as long.
+  private static let idlePause = Span.milliseconds(50)
 
   /// Asks the store, on a thread of the pool.
   ///
@@ -27,17 +28,15 @@ extension Download {
   /// Runs one transfer to its end, resuming it where it breaks. Blocks.
   func run(_ id: Int) {
     state.withLock { $0.transfers[id]?.isBegun = true }
-    var resumes = 0
     var idle = 0
     while let request = request(id) {
       let before = state.withLock { $0.received }
       let error = attempt(id, request)
       guard let error else { break }
       let progress = state.withLock { $0.received } - before
-      resumes += 1
       idle = progress > 0 ? 0 : idle + 1
       guard canResume(id, after: error, isIdle: idle > 0), idle <= Self.idleLimit,
-        resumes <= Self.resumeLimit
+        idle == 0 || !request.1.cancellation.sleep(until: .now + pause(before: idle))
       else {
         fail(id, error)
         break
@@ -46,6 +45,8 @@ extension Download {
     }
     settle()
   }
+
+  private func pause(before idle: Int) -> Span { Self.idlePause * (1 << Int64(idle - 1)) }
 
   /// Makes one request.
   ///
@@ -157,8 +158,8 @@ extension Download {
       case .open:
         // With all bytes there, damage is in the bytes; it is not mended by asking for no more.
         guard state.isMissingSome(of: transfer) || error.kind != .damaged else { return false }
-        // A body that is cut at once comes from a store that answers: it is asked again.
-        guard !isIdle || error.kind == .damaged else { return false }
+        // Another silence would cost as much time again.
+        guard !isIdle || error.kind != .timeout else { return false }
         return state.isSizeKnown && !state.isDirect && transfer.fault == nil
           && error.kind.isRetryable && error.kind != .offline && error.kind != .disabled
       case .unchanged, .checking, .whole, .closed, .ended: return false
@@ -169,10 +170,11 @@ extension Download {
   /// Ends a transfer that will bring no more, and tells who waits for it.
   private func fail(_ id: Int, _ error: StoreError) {
     let isAsking = state.withLock { state -> Bool in
+      let isContradiction = state.transfers[id]?.fault != nil || !state.isSizeProven
       state.transfers[id] = nil
       state.failures += 1
       state.lastFailure = error
-      if error.kind == .damaged { state.isDoubtful = true }
+      if error.kind == .damaged, isContradiction { state.isDoubtful = true }
       if case .asking = state.phase { return true }
       guard case .open = state.phase else { return false }
       if error.kind == .conflict {

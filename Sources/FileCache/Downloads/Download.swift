@@ -12,8 +12,8 @@ import Platform
 /// Never wrong bytes:
 /// - Every answer must carry the tag, size and time of the first; another version ends it, and who
 ///   has it open gets `damaged` for what is missing, never a mixture.
-/// - When the tag is an MD5, the bytes are compared with it once all are there, before the file
-///   becomes a copy. Readers get bytes earlier, but never the last ones: of an object that is
+/// - When the tag is an MD5, or the writer left a SHA-256, the bytes are compared with it once all
+///   are there, before the file becomes a copy. Readers get bytes earlier, but never the last ones: of an object that is
 ///   fetched as one stream the last 128 KiB are withheld until then, so a small one is not served
 ///   unchecked at all, and none can be read to its end. Bytes that differ are fetched once more,
 ///   all of them, and nothing is handed out meanwhile; readers go on only if what they were given
@@ -26,6 +26,8 @@ final class Download: Sendable {
   /// Names these bytes within this run of the program.
   let content: UInt64
   let cache: FileCache
+  /// Ends the question that is asked while the bytes are compared.
+  let checking = Cancellation()
   let state: Locked<State>
 
   /// What an opening file would be served when the store says that it is current.
@@ -59,6 +61,9 @@ final class Download: Sendable {
     var facts: ObjectFacts?
     /// False when the store did not say how long the object is; then all must be there first.
     var isSizeKnown = true
+    /// Whether two answers gave the same size: bytes that are missing were cut off, not announced
+    /// by mistake.
+    var isSizeProven = false
     var fetched = Timestamp.now
     var confirmed = Timestamp.now
     var file: PartFile?
@@ -131,7 +136,9 @@ final class Download: Sendable {
 extension Download.State {
   var size: Int64 { facts?.size ?? 0 }
 
-  var hasChecksum: Bool { Checksum.md5(of: facts?.tag) != nil }
+  /// Whether the bytes may yet turn out not to be those of the version: its tag is their MD5, or
+  /// leads to the SHA-256 that the writer left.
+  var isCheckable: Bool { facts?.tag != nil }
 
   var isEnded: Bool {
     switch phase {

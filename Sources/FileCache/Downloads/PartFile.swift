@@ -26,14 +26,24 @@ final class PartFile: Sendable {
     }
   }
 
-  /// Opens a file that an earlier download left, when it holds at least `count` bytes.
-  static func reopen(_ path: ByteString, in directory: CacheDirectory, count: Int64)
-    throws(Errno) -> PartFile?
-  {
-    let file = try directory.root.open(path, O_RDWR)
+  /// Opens a file that an earlier download left, when nobody has touched it since.
+  static func reopen(_ partial: Partial, in directory: CacheDirectory) throws(Errno) -> PartFile? {
+    let file = try directory.root.open(partial.path, O_RDWR | O_NONBLOCK)
     let status = try file.status()
-    guard status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) >= count else { return nil }
-    return PartFile(path, file)
+    guard status.st_mode & S_IFMT == S_IFREG, FileStamp(status) == partial.stamp else {
+      return nil
+    }
+    return PartFile(partial.path, file)
+  }
+
+  /// What the file is told apart by; nil where the system does not say.
+  var stamp: FileStamp? {
+    do throws(Errno) {
+      return FileStamp(try file.status())
+    } catch {
+      Log.warning("cannot look at \(path): \(error)")
+      return nil
+    }
   }
 
   /// Whether both files hold the same bytes in these ranges.

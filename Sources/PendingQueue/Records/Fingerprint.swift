@@ -44,7 +44,7 @@ package struct Fingerprint: Hashable, Sendable {
   }
 
   /// The name under which the user's metadata carry the SHA-256.
-  package static let metadataKey = "sha256"
+  package static let metadataKey = ObjectInfo.digestKey
 
   private static func digest(_ tag: String) -> String? {
     let digits = tag.filter { $0 != "\"" }
