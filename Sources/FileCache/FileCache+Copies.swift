@@ -28,6 +28,13 @@ extension FileCache {
     return nil
   }
 
+  /// Whether there is a copy of an object, or one is on its way. Memory only.
+  package func isKeptOrComing(_ object: ObjectName) -> Bool {
+    state.withLock {
+      $0.copies[object] != nil || $0.downloads[object] != nil || $0.questions[object] != nil
+    }
+  }
+
   /// The copy of an object, downloaded first when there is none.
   ///
   /// - Throws: `StoreError`: why it cannot be downloaded; `noRoom` when it cannot be kept.

@@ -22,6 +22,7 @@ extension FileSystem {
     }
     if let handle = try openPending(object, inode) { return handle }
     if let file = parked.take(object) ?? confirmed(object, node, caller.lane) {
+      readAhead(after: object, node, isKept: true, caller)
       return try admit(file, node, inode, caller)
     }
     guard caller.lane > .fast else { throw .takesTime }
@@ -54,6 +55,7 @@ extension FileSystem {
       if let file = file ?? cache.openKept(object) { return file }
     }
     guard caller.lane == .slow else { return nil }
+    readAhead(after: object, node, isKept: false, caller)
     return try patience.insist(.contents, caller.call) { (call) throws(StoreError) in
       try cache.open(object, expected: node.told?.size, call)
     }

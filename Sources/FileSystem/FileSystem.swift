@@ -23,6 +23,7 @@ package final class FileSystem: Sendable {
   /// Stands for the time of what has none of its own.
   let madeAt = Timestamp.now
   let patience: Patience
+  let readAhead: FileReadAhead
   private let notifier = Locked<(any KernelNotifier)?>(nil)
 
   /// Joins a store with what is kept of it; listings are kept beside the copies.
@@ -38,6 +39,7 @@ package final class FileSystem: Sendable {
     self.queue = queue
     self.options = options
     patience = Patience(limit: options.patience)
+    readAhead = FileReadAhead(cache)
     var listingOptions = ListingOptions(
       maxAge: cache.options.maxAge, limit: cache.options.listingCacheSize, names: options.names,
       namedBuckets: options.namedBuckets,
@@ -58,6 +60,7 @@ package final class FileSystem: Sendable {
 
   /// Ends downloads and lets another program have the cache; after the last request was served.
   package func close() {
+    readAhead.close()
     cache.close()
     patience.close()
   }
