@@ -5,10 +5,13 @@ import Testing
 @testable import BucketStore
 
 @Suite(.serialized) struct HTTPTurnTests {
-  private func transfer(_ timeout: Span, _ pulse: Locked<Instant>) throws -> Transfer {
+  private func transfer(
+    _ timeout: Span, _ pulse: Locked<Instant>, into sink: (any HTTPSink)? = nil
+  ) throws -> Transfer {
     let request = HTTPRequest("GET", "http://127.0.0.1:1/")
     return Transfer(
-      request, to: try request.checked(insecure: false), sink: nil, timeout: timeout, pulse: pulse)
+      request, to: try request.checked(insecure: false), sink: sink, timeout: timeout,
+      pulses: TransferPulses(questions: pulse))
   }
 
   private func isTimeout(_ outcome: Transfer.Outcome) -> Bool {
@@ -28,6 +31,12 @@ import Testing
 
   @Test func whoWaitsForATurnBehindSilentOnesTimesOut() throws {
     let transfer = try transfer(.milliseconds(50), Locked(.now))
+    #expect(isTimeout(transfer.wait()))
+  }
+
+  @Test func anAnswerToAQuestionIsNoSignForWhoWaitsBehindSilentObjects() throws {
+    let transfer = try transfer(
+      .milliseconds(50), Locked(Instant.now + .seconds(3600)), into: SignSink {})
     #expect(isTimeout(transfer.wait()))
   }
 

@@ -11,7 +11,7 @@ package final class HTTPClient: HTTPTransport {
   private let options: HTTPOptions
   private let mailbox = Mailbox()
   private let tally = Locked(HTTPCounters())
-  private let pulse = Locked(Instant.now)
+  private let pulses = TransferPulses()
   private let thread: Thread
 
   /// Starts the net thread.
@@ -51,7 +51,7 @@ package final class HTTPClient: HTTPTransport {
     throws(StoreError) -> HTTPResponse
   {
     let target = try request.checked(insecure: options.insecure)
-    let transfer = Transfer(request, to: target, sink: sink, timeout: call.timeout, pulse: pulse)
+    let transfer = Transfer(request, to: target, sink: sink, timeout: call.timeout, pulses: pulses)
     let handler = call.cancellation.onCancel { transfer.cancel() }
     defer { call.cancellation.remove(handler) }
     try mailbox.submit(transfer)

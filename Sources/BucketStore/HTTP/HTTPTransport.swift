@@ -11,7 +11,8 @@ package protocol HTTPTransport: Sendable {
   /// refusal's body the first MiB is kept. Redirects are not followed: they are answers.
   /// - Throws: `StoreError` of one of these kinds; every HTTP status is an answer.
   ///   `connectivity` (look-up, connect, TLS, a connection cut), `timeout` (no byte either way for
-  ///   the call's time; while it waits for its turn, none of any request), `damaged` (the body was shorter than announced), `cancelled` (by the call,
+  ///   the call's time; while it waits for its turn, none of any request of
+  ///   its kind), `damaged` (the body was shorter than announced), `cancelled` (by the call,
   ///   by the sink, or since the transport is shut down), `server` (what came is no HTTP, or
   ///   passes a bound), `refused` (the request may not be sent: it is malformed, or would go over
   ///   an open line).

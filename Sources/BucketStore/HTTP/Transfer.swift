@@ -1,5 +1,12 @@
 import Platform
 
+/// When transfers last moved a byte, by kind: they wait for slots apart, so that an answer to a
+/// question is no sign for who waits behind silent objects.
+struct TransferPulses: Sendable {
+  var questions = Locked(Instant.now)
+  var objects = Locked(Instant.now)
+}
+
 /// One request on its way: what the thread that waits and the net thread share.
 ///
 /// The waiting thread enforces the deadline and the cancellation itself, so it returns in time even
@@ -38,25 +45,24 @@ final class Transfer: Sendable {
   let target: HTTPTarget
   let sink: (any HTTPSink)?
   let timeout: Span
+  /// Whether it carries an object's bytes, one way or the other.
+  let isBulk: Bool
   private let state = Locked(State())
-  /// When any transfer of the client last moved a byte. A leaf: it may be locked under `state`.
+  /// When any transfer of its kind, bulk or not, last moved a byte. A leaf: it may be locked under
+  /// `state`.
   private let pulse: Locked<Instant>
 
   init(
     _ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, timeout: Span,
-    pulse: Locked<Instant>
+    pulses: TransferPulses
   ) {
     self.request = request
     self.target = target
     self.sink = sink
     self.timeout = timeout
-    self.pulse = pulse
-  }
-
-  /// Whether it carries an object's bytes, one way or the other.
-  var isBulk: Bool {
-    if case .source = request.payload { return true }
-    return sink != nil
+    let isBulk = if case .source = request.payload { true } else { sink != nil }
+    self.isBulk = isBulk
+    pulse = isBulk ? pulses.objects : pulses.questions
   }
 
   // MARK: the waiting thread

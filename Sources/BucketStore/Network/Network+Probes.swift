@@ -100,12 +100,16 @@ private struct Probes: Sendable {
   }
 
   private func wait() -> Step {
-    let due = state.withLock { $0.dueProbe }
+    let due = state.withLock { $0.due }
     let step = state.wait(until: due) { state -> Step? in
       if state.isStopped { return .stop }
-      guard state.dueProbe == due else { return .look }
+      guard state.due == due else { return .look }
       guard let due else { return nil }
       guard due <= .now else { return nil }
+      if state.nextProbe.map({ $0 > .now }) ?? true {
+        state.nextLook = state.nextDoubt
+        guard let doubt = state.nextLook, doubt <= .now else { return .look }
+      }
       let cancellation = Cancellation()
       state.nextProbe = nil
       state.running = (cancellation, .now)
@@ -125,6 +129,8 @@ private struct Probes: Sendable {
     let reason = failure?.message ?? "a probe was answered"
     let cut = network?.change(reason) { state -> [Passage] in
       state.running = nil
+      // An answer or not, the next doubt is some time away.
+      defer { state.nextLook = state.nextDoubt.map { max($0, .now + .seconds(1)) } }
       // Switched off meanwhile, or to be asked anew: this answer counts no more.
       guard !state.isDisabled, !cancellation.isCancelled else { return [] }
       let again = state.nextProbe
@@ -141,6 +147,6 @@ private struct Probes: Sendable {
       state.nextProbe = .now + options.probes.pause(afterFailures: state.probeFailures)
       return passages
     }
-    for passage in cut ?? [] { passage.cut(StoreError(.offline, "offline: \(reason)")) }
+    for passage in cut ?? [] { passage.cutLost(reason) }
   }
 }

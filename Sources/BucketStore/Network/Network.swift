@@ -6,6 +6,9 @@ package import Platform
 /// the breaker: calls are refused at once, those that wait without a byte are stopped, and a
 /// monitor thread probes until the store answers. An answer of any status is an answer.
 ///
+/// A call that waits without a byte has the store probed before its time is over, so that a store
+/// that is silent about some things, and answers others, is not taken for one that is not reached.
+///
 /// Everything is behind one lock; the lock of a passage is taken under it. Observers, the probe and
 /// cancellations run outside.
 package final class Network: Sendable {
@@ -25,6 +28,8 @@ package final class Network: Sendable {
     var running: (cancellation: Cancellation, since: Instant)?
     var lastLinkProbe: Instant?
     var isStopped = false
+    /// When the monitor looks whether a call waits in vain; nil when none may.
+    var nextLook: Instant?
 
     var observers: [@Sendable (NetworkChange) -> Void] = []
     var linkObservers: [@Sendable () -> Void] = []
@@ -38,7 +43,19 @@ package final class Network: Sendable {
     }
 
     /// When the monitor has to act; nil when nothing may be sent.
-    var dueProbe: Instant? { isDisabled ? nil : nextProbe }
+    var due: Instant? {
+      if isDisabled { return nil }
+      guard lost == nil, let nextLook else { return nextProbe }
+      return nextProbe.map { min($0, nextLook) } ?? nextLook
+    }
+
+    /// When a call will have waited without a byte, and the store have said nothing to anyone, for
+    /// so long that it must be found out whether it says anything; nil when no call is under way.
+    var nextDoubt: Instant? {
+      passages.values.filter(\.isCutWhenLost).map { passage in
+        max(passage.silentSince, lastAnswer ?? passage.begun) + passage.patience
+      }.min()
+    }
 
     /// Marks the store as not reached, and gives back the passages that are to be stopped.
     mutating func lose(_ reason: String) -> [Passage] {
@@ -118,10 +135,17 @@ package final class Network: Sendable {
     let passage = Passage(id: id, call, isCutWhenLost: !evenOffline)
     do throws(StoreError) {
       // The state is looked at again: whoever changes it stops the passages that it finds.
-      try state.withLock { (state) throws(StoreError) in
+      let isFirst = try state.withLock { (state) throws(StoreError) -> Bool in
         try Self.refuse(state, evenOffline)
         state.passages[id] = passage
+        let doubt = passage.begun + passage.patience
+        guard passage.isCutWhenLost, state.nextLook.map({ doubt < $0 }) ?? true else {
+          return false
+        }
+        state.nextLook = doubt
+        return true
       }
+      if isFirst { state.wakeAll() }
     } catch {
       _ = passage.end(nil)
       throw error
@@ -171,8 +195,7 @@ package final class Network: Sendable {
       }
       return state.lose(reason)
     }
-    let error = StoreError(.offline, "offline: \(reason)")
-    for passage in passages { passage.cut(error) }
+    for passage in passages { passage.cutLost(reason) }
   }
 
   // MARK: changes
@@ -181,13 +204,13 @@ package final class Network: Sendable {
   @discardableResult
   func change<Result: Sendable>(_ reason: String, _ body: (inout State) -> Result) -> Result {
     let (result, mustWake) = state.withLock { state in
-      let before = (sum: state.current, due: state.dueProbe)
+      let before = (sum: state.current, due: state.due)
       let result = body(&state)
       if before.sum != state.current {
         state.untold.append(
           NetworkChange(from: before.sum, to: state.current, reason: reason))
       }
-      return (result, before.due != state.dueProbe)
+      return (result, before.due != state.due)
     }
     if mustWake { state.wakeAll() }
     tell()

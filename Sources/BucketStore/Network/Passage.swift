@@ -14,6 +14,7 @@ package final class Passage: Sendable {
   package let cancellation = Cancellation()
   let id: Int
   let timeout: Span
+  let begun = Instant.now
   /// Whether it ends when the network is lost; a probe must not.
   let isCutWhenLost: Bool
   private let outer: Cancellation
@@ -38,6 +39,21 @@ package final class Passage: Sendable {
   func isAlive(within span: Span) -> Bool {
     guard let last = state.withLock({ $0.lastByte }) else { return false }
     return Instant.now.since(last) < span
+  }
+
+  /// How long it waits without a byte before the store is probed: so much less than half of its time
+  /// that the answer is there when its time is over, and counts then. A second at least.
+  var patience: Span { max(Span(nanoseconds: timeout.nanoseconds / 5 * 2), .seconds(1)) }
+
+  /// The moment from which it has been waiting for a byte.
+  var silentSince: Instant { state.withLock { max($0.lastByte ?? begun, begun) } }
+
+  /// Stops it, since the network is lost: what has waited for most of its time has had no answer in
+  /// time, what has just begun finds no network.
+  func cutLost(_ reason: String) {
+    let most = min(patience, Span(nanoseconds: timeout.nanoseconds / 2))
+    let isOverdue = Instant.now.since(silentSince) >= most
+    cut(StoreError(isOverdue ? .timeout : .offline, "offline: \(reason)"))
   }
 
   /// Stops it, with the reason that its caller is to learn.

@@ -10,6 +10,8 @@ struct ListingMemory: Sendable {
     /// not be asked a moment ago.
     var standsInUntil: Instant?
     var used: UInt64
+    /// Tells what a folder had at one time from what it had at another.
+    let revision: UInt64
     var bytes: Int64
   }
 
@@ -30,6 +32,9 @@ struct ListingMemory: Sendable {
     return slots[folder]?.listing
   }
 
+  /// A number that changes whenever a folder's listing does; nil when there is none.
+  func revision(_ folder: FolderName) -> UInt64? { slots[folder]?.revision }
+
   /// How long a listing stands in for one that could not be had; zero when it does not.
   func standIn(_ folder: FolderName, at now: Instant) -> Span {
     guard let until = slots[folder]?.standsInUntil, until > now else { return .zero }
@@ -49,7 +54,7 @@ struct ListingMemory: Sendable {
     clock += 1
     let size = listing.byteCount
     slots[listing.folder] = Slot(
-      listing: listing, standsInUntil: nil, used: clock, bytes: size)
+      listing: listing, standsInUntil: nil, used: clock, revision: clock, bytes: size)
     bytes += size
     if bytes > limit { shrink(keeping: listing.folder) }
   }

@@ -55,47 +55,109 @@ struct ListingRows: Sendable {
     } ?? nil
   }
 
-  /// Writes listings in place of what was kept of the same folders.
-  func save(_ listings: [Listing]) {
-    var small: [Listing] = []
-    for listing in listings {
-      if listing.count + listing.hiddenKeys.count <= Self.batch {
-        small.append(listing)
-      } else {
-        saveLarge(listing)
-      }
+  /// A change of a folder's rows, to be made in the order in which memory was changed.
+  enum Change: Sendable {
+    /// Writes a listing in place of what was kept; of a long one whose rows are there already, the
+    /// draft's number.
+    case save(Listing, draft: Int64?)
+    /// Notes that a listing was found unchanged.
+    case confirm(FolderName, fetchedAt: Timestamp, cost: Span)
+    /// Puts one entry in place of what the listing has under its name; nil takes the name out.
+    case replace(ByteString, in: FolderName, ListingEntry?)
+    /// Removes what is kept of a folder and of all beneath.
+    case removeTree(FolderName)
+    /// Sets the cost of all listings of a subtree that were fetched since a moment.
+    case setCost(Span, below: FolderName, since: Timestamp)
+  }
+
+  /// Queues changes and returns at once, so that it may be called under the lock of what is in
+  /// memory: that gives memory and index one order.
+  func queue(_ changes: [Change]) -> Ticket {
+    let ticket = Ticket()
+    if changes.isEmpty {
+      ticket.finish(true)
+      return ticket
     }
-    guard !small.isEmpty else { return }
-    let ready = small
-    write("keep listings") { (connection) throws(DatabaseError) in
-      for listing in ready {
-        let id = try insert(listing, &connection)
-        try insertEntries(of: listing, 0..<listing.count, id, &connection)
-        try insertHidden(of: listing, id, &connection)
-        try Self.complete(listing.folder, id, &connection)
-      }
+    database.enqueue { (connection) throws(DatabaseError) in
+      for change in changes { try make(change, &connection) }
+    } done: { error in
+      if let error { Log.warning("cannot keep listings: \(error)") }
+      ticket.finish(error == nil)
+    }
+    return ticket
+  }
+
+  /// Waits for changes that were queued.
+  final class Ticket: Sendable {
+    private let isDone = Locked<Bool?>(nil)
+
+    fileprivate func finish(_ done: Bool) {
+      isDone.withLock { $0 = done }
+      isDone.wakeAll()
+    }
+
+    /// - Returns: false when they were not made.
+    @discardableResult
+    func wait() -> Bool { isDone.wait { $0 } ?? false }
+  }
+
+  private func make(_ change: Change, _ connection: inout Connection) throws(DatabaseError) {
+    switch change {
+    case .save(let listing, let draft?): try Self.complete(listing.folder, draft, &connection)
+    case .save(let listing, nil):
+      let id = try insert(listing, &connection)
+      try insertEntries(of: listing, 0..<listing.count, id, &connection)
+      try insertHidden(of: listing, id, &connection)
+      try Self.complete(listing.folder, id, &connection)
+    case .confirm(let folder, let fetchedAt, let cost):
+      try connection.run(
+        "UPDATE listings SET fetched = ?, cost = ? "
+          + "WHERE bucket = ? AND prefix = ? AND complete = 1",
+        .time(fetchedAt), .integer(cost.nanoseconds), .name(folder.bucket), .name(folder.prefix))
+    case .replace(let name, let folder, let entry):
+      try replace(name, in: folder, with: entry, &connection)
+    case .removeTree(let folder): try Self.removeTree(folder, &connection)
+    case .setCost(let cost, let root, let start):
+      try connection.run(
+        "UPDATE listings SET cost = ? "
+          + "WHERE bucket = ? AND prefix >= ? AND prefix < ? AND fetched >= ? AND complete = 1",
+        .integer(cost.nanoseconds), .name(root.bucket), .name(root.prefix),
+        .name(Self.end(of: root.prefix)), .time(start))
     }
   }
 
-  /// A listing too long for one transaction shows up with the last.
-  private func saveLarge(_ listing: Listing) {
+  /// Writes the rows of a listing that is too long for one transaction; nobody sees them yet.
+  ///
+  /// - Returns: the draft's number; nil for a listing that is short, or cannot be written.
+  func draft(_ listing: Listing) -> Int64? {
+    guard listing.count + listing.hiddenKeys.count > Self.batch else { return nil }
     let id = write("keep \(listing.folder)") { (connection) throws(DatabaseError) in
       let id = try insert(listing, &connection)
       try insertHidden(of: listing, id, &connection)
       return id
     }
-    guard let id else { return }
+    guard let id else { return nil }
     var start = 0
     while start < listing.count {
       let part = start..<min(start + Self.batch, listing.count)
       let done: Void? = write("keep \(listing.folder)") { (connection) throws(DatabaseError) in
         try insertEntries(of: listing, part, id, &connection)
       }
-      guard done != nil else { return }
+      guard done != nil else {
+        write("tidy \(listing.folder)") { (connection) throws(DatabaseError) in
+          try Self.remove(id, &connection)
+        }
+        return nil
+      }
       start = part.upperBound
     }
-    write("keep \(listing.folder)") { (connection) throws(DatabaseError) in
-      try Self.complete(listing.folder, id, &connection)
+    return id
+  }
+
+  /// Removes a draft that is of no use.
+  func discard(draft id: Int64) {
+    write("tidy listings") { (connection) throws(DatabaseError) in
+      try Self.remove(id, &connection)
     }
   }
 
@@ -154,55 +216,32 @@ struct ListingRows: Sendable {
     try connection.run("DELETE FROM listings WHERE id = ?", .integer(id))
   }
 
-  /// Notes that a listing was found unchanged.
-  func touch(_ folder: FolderName, fetchedAt: Timestamp, cost: Span) {
-    write("confirm \(folder)") { (connection) throws(DatabaseError) in
-      try connection.run(
-        "UPDATE listings SET fetched = ?, cost = ? "
-          + "WHERE bucket = ? AND prefix = ? AND complete = 1",
-        .time(fetchedAt), .integer(cost.nanoseconds), .name(folder.bucket), .name(folder.prefix))
-    }
+  private func replace(
+    _ name: ByteString, in folder: FolderName, with entry: ListingEntry?,
+    _ connection: inout Connection
+  ) throws(DatabaseError) {
+    guard let segment = names.segment(of: name), let facts = try Self.facts(folder, &connection)
+    else { return }
+    try connection.run(
+      "DELETE FROM entries WHERE listing = ? AND name = ? AND kind < ?",
+      .integer(facts.id), .name(segment), .integer(Int64(ListingBuilder.hiddenKind)))
+    if let entry { try Self.insert(entry, segment, facts.id, &connection) }
   }
 
-  /// Sets the cost of all listings of a subtree that were fetched since a moment.
-  func setCost(_ cost: Span, below root: FolderName, since start: Timestamp) {
-    write("confirm \(root)") { (connection) throws(DatabaseError) in
-      try connection.run(
-        "UPDATE listings SET cost = ? "
-          + "WHERE bucket = ? AND prefix >= ? AND prefix < ? AND fetched >= ? AND complete = 1",
-        .integer(cost.nanoseconds), .name(root.bucket), .name(root.prefix),
-        .name(Self.end(of: root.prefix)), .time(start))
-    }
-  }
-
-  /// Puts one entry in place of what the listing of a folder has under its name.
-  ///
-  /// - Parameter entry: nil takes the name out.
-  func replace(_ name: ByteString, in folder: FolderName, with entry: ListingEntry?) {
-    guard let segment = names.segment(of: name) else { return }
-    write("change \(folder)") { (connection) throws(DatabaseError) in
-      guard let facts = try Self.facts(folder, &connection) else { return }
-      try connection.run(
-        "DELETE FROM entries WHERE listing = ? AND name = ? AND kind < ?",
-        .integer(facts.id), .name(segment), .integer(Int64(ListingBuilder.hiddenKind)))
-      if let entry { try Self.insert(entry, segment, facts.id, &connection) }
-    }
-  }
-
-  /// Removes what is kept of a folder and of all beneath.
-  func removeTree(_ folder: FolderName) {
-    write("forget \(folder)") { (connection) throws(DatabaseError) in
-      let ids =
-        if folder.isBuckets {
-          try connection.rows("SELECT id FROM listings") { $0.integer(0) }
-        } else {
-          try connection.rows(
-            "SELECT id FROM listings WHERE bucket = ? AND prefix >= ? AND prefix < ?",
-            .name(folder.bucket), .name(folder.prefix), .name(Self.end(of: folder.prefix))
-          ) { $0.integer(0) }
-        }
-      for id in ids { try Self.remove(id, &connection) }
-    }
+  private static func removeTree(_ folder: FolderName, _ connection: inout Connection)
+    throws(DatabaseError)
+  {
+    let ids =
+      if folder.isBuckets {
+        try connection.rows("SELECT id FROM listings WHERE complete = 1") { $0.integer(0) }
+      } else {
+        try connection.rows(
+          "SELECT id FROM listings "
+            + "WHERE bucket = ? AND prefix >= ? AND prefix < ? AND complete = 1",
+          .name(folder.bucket), .name(folder.prefix), .name(end(of: folder.prefix))
+        ) { $0.integer(0) }
+      }
+    for id in ids { try remove(id, &connection) }
   }
 
   /// The first byte string after all that begin with a folder's prefix.
@@ -240,27 +279,89 @@ extension ListingRows {
     } ?? 0
   }
 
+  /// A place in the order in which listings were fetched.
+  struct Place: Sendable {
+    let fetchedAt: Timestamp
+    let id: Int64
+  }
+
   /// Removes the listings that were fetched longest ago, at most `count` of them.
   ///
-  /// - Parameter spared: folders that are passed over.
-  /// - Returns: the folders that went, and their bytes.
-  func removeOldest(_ count: Int, sparing spared: Set<FolderName>) -> (
-    folders: [FolderName], bytes: Int64
+  /// A listing counts as fetched no longer ago than any that is kept beneath it: without the folders
+  /// above, nobody finds the way to those below. Such a one is passed over.
+  /// - Parameters:
+  ///   - spared: folders that are passed over too.
+  ///   - place: where to begin; nil at the oldest.
+  /// - Returns: the folders that went, their bytes, and where to go on; nil at the end.
+  func removeOldest(_ count: Int, sparing spared: Set<FolderName>, from place: Place?) -> (
+    folders: [FolderName], bytes: Int64, next: Place?
   ) {
-    let removed = write("evict listings") { (connection) throws(DatabaseError) in
-      var victims: [(Int64, FolderName, Int64)] = []
-      try connection.forEach(
-        "SELECT id, bucket, prefix, bytes FROM listings WHERE complete = 1 ORDER BY fetched, id"
-      ) { row in
-        let folder = FolderName(bucket: row.name(1), prefix: row.name(2))
-        if !spared.contains(folder) { victims.append((row.integer(0), folder, row.integer(3))) }
-        return victims.count < count
+    let removed = write("evict listings") {
+      (connection) throws(DatabaseError) -> ([Line], Place?) in
+      var victims: [Line] = []
+      var place = place
+      while true {
+        let lines = try Self.oldest(Self.chunk, from: place, &connection)
+        for line in lines {
+          place = line.place
+          guard !spared.contains(line.folder), try !Self.isAbove(line, &connection) else {
+            continue
+          }
+          victims.append(line)
+          try Self.remove(line.place.id, &connection)
+          if victims.count == count { return (victims, place) }
+        }
+        if lines.count < Self.chunk { return (victims, nil) }
       }
-      for victim in victims { try Self.remove(victim.0, &connection) }
-      return victims
     }
-    guard let removed else { return ([], 0) }
-    return (removed.map(\.1), removed.reduce(0) { $0 + $1.2 })
+    guard let (victims, next) = removed else { return ([], 0, nil) }
+    return (victims.map(\.folder), victims.reduce(0) { $0 + $1.bytes }, next)
+  }
+
+  /// A listing as eviction sees it.
+  private struct Line: Sendable {
+    let place: Place
+    let folder: FolderName
+    let bytes: Int64
+  }
+
+  private static let chunk = 100
+
+  private static func oldest(
+    _ count: Int, from place: Place?, _ connection: inout Connection
+  ) throws(DatabaseError) -> [Line] {
+    try connection.rows(
+      "SELECT id, bucket, prefix, bytes, fetched FROM listings "
+        + "WHERE complete = 1 AND (fetched, id) > (?, ?) ORDER BY fetched, id LIMIT ?",
+      .integer(place?.fetchedAt.nanoseconds ?? .min), .integer(place?.id ?? .min),
+      .integer(Int64(count))
+    ) { row in
+      Line(
+        place: Place(fetchedAt: row.time(4), id: row.integer(0)),
+        folder: FolderName(bucket: row.name(1), prefix: row.name(2)), bytes: row.integer(3))
+    }
+  }
+
+  /// Whether a listing that is kept beneath was fetched no earlier.
+  private static func isAbove(_ line: Line, _ connection: inout Connection) throws(DatabaseError)
+    -> Bool
+  {
+    let folder = line.folder
+    let found =
+      if folder.isBuckets {
+        try connection.first(
+          "SELECT 1 FROM listings WHERE complete = 1 AND bucket > ? AND fetched >= ? LIMIT 1",
+          .name(folder.bucket), .time(line.place.fetchedAt)
+        ) { _ in true }
+      } else {
+        try connection.first(
+          "SELECT 1 FROM listings WHERE complete = 1 AND bucket = ? AND prefix > ? AND prefix < ? "
+            + "AND fetched >= ? LIMIT 1",
+          .name(folder.bucket), .name(folder.prefix), .name(end(of: folder.prefix)),
+          .time(line.place.fetchedAt)
+        ) { _ in true }
+      }
+    return found ?? false
   }
 
   /// How many keys of the kept listings cannot be shown.

@@ -8,10 +8,12 @@ extension Listings {
   /// little: whoever shows it puts them in, until `learn`.
   /// - Parameter entry: nil for a name that is gone.
   package func note(_ name: ByteString, in folder: FolderName, _ entry: ListingEntry?) {
-    state.withLock { state in
+    let ticket = state.withLock { state in
       state.points.set(name, in: folder, entry, until: .now + options.maxAge)
+      state.unsaved.insert(folder)
+      return rows?.queue([.replace(name, in: folder, entry)])
     }
-    rows?.replace(name, in: folder, with: entry)
+    ticket?.wait()
   }
 
   /// Puts changes that were noted before into what memory has of the folder, all at once.

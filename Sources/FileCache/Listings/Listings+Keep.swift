@@ -3,29 +3,63 @@ package import Platform
 
 extension Listings {
   /// Keeps listings in place of those before them.
+  ///
+  /// - Parameter listings: each with the one that was kept when the store was asked.
   func keep(_ listings: [(new: Listing, before: Listing?)]) {
-    let changed = listings.filter { pair in pair.before.map { !pair.new.isSame(as: $0) } ?? true }
-    state.withLock { state in
-      for (new, before) in listings {
-        // What is the same keeps the memory that readers of the old one share.
-        let same = before.map { new.isSame(as: $0) } ?? false
-        let kept = same ? before?.confirmed(at: new.fetchedAt, cost: new.cost) : new
-        state.memory.set(kept ?? new)
-        state.points.forget(new.folder)
-        state.long.remove(new.folder)
+    let parts = listings.map { draft($0.new, after: $0.before) }
+    let (replaced, ticket) = state.withLock { state in
+      var replaced: [(old: Listing, new: Listing)] = []
+      var changes: [ListingRows.Change] = []
+      for part in parts {
+        let (new, folder) = (part.new, part.new.folder)
+        let isUntouched =
+          state.memory.revision(folder) == part.revision && !state.unsaved.contains(folder)
+        let old = isUntouched ? part.old : state.memory.listing(folder) ?? part.old
+        state.points.forget(folder)
+        state.long.remove(folder)
+        if let old, part.isSame, isUntouched {
+          // Keeps the memory that readers of the old one share.
+          state.memory.set(old.confirmed(at: new.fetchedAt, cost: new.cost))
+          changes.append(.confirm(folder, fetchedAt: new.fetchedAt, cost: new.cost))
+          continue
+        }
+        state.memory.set(new)
+        state.unsaved.remove(folder)
+        state.keptBytes += new.byteCount
+        changes.append(.save(new, draft: part.rows))
+        if let old { replaced.append((old, new)) }
       }
-      state.keptBytes += changed.reduce(0) { $0 + $1.new.byteCount }
+      return (replaced, rows?.queue(changes))
     }
-    rows?.save(changed.map(\.new))
-    for (new, before) in listings {
-      guard let before else { continue }
-      if new.isSame(as: before) {
-        rows?.touch(new.folder, fetchedAt: new.fetchedAt, cost: new.cost)
-      } else {
-        changedContent(before, new)
+    if let ticket, !ticket.wait() {
+      state.withLock { state in
+        for part in parts { state.unsaved.insert(part.new.folder) }
       }
+      for draft in parts.compactMap(\.rows) { rows?.discard(draft: draft) }
     }
+    for (old, new) in replaced where !new.isSame(as: old) { changedContent(old, new) }
     evict()
+  }
+
+  /// A listing that is about to be kept, compared with what there is, and written if that takes long.
+  private struct Draft {
+    let new: Listing
+    let old: Listing?
+    /// The revision in memory of the old one.
+    let revision: UInt64?
+    let isSame: Bool
+    /// The number of its rows, where they were written ahead.
+    let rows: Int64?
+  }
+
+  private func draft(_ new: Listing, after before: Listing?) -> Draft {
+    let (old, revision) = state.withLock { state in
+      (state.memory.listing(new.folder) ?? before, state.memory.revision(new.folder))
+    }
+    let isSame = old.map { new.isSame(as: $0) } ?? false
+    return Draft(
+      new: new, old: old, revision: revision, isSame: isSame,
+      rows: isSame ? nil : rows?.draft(new))
   }
 
   private func changedContent(_ old: Listing, _ new: Listing) {
@@ -65,16 +99,16 @@ extension Listings {
   ) {
     guard let old = kept(folder), old.entry(name) != entry else { return }
     let new = old.replacing(name, with: entry)
-    let isInPlace = state.withLock { state -> Bool in
+    let (isInPlace, ticket) = state.withLock { state -> (Bool, ListingRows.Ticket?) in
       guard let now = state.memory.listing(folder), now.fetchedAt == old.fetchedAt else {
-        return false
+        return (false, nil)
       }
       state.memory.update(new)
-      return true
+      return (true, rows?.queue([.replace(name, in: folder, entry)]))
     }
     // A listing that came meanwhile knows better.
     guard isInPlace else { return }
-    rows?.replace(name, in: folder, with: entry)
+    ticket?.wait()
     if !quietly { notify(old, new) }
   }
 
@@ -89,8 +123,12 @@ extension Listings {
   }
 
   private func removeTree(_ folder: FolderName) {
-    state.withLock { $0.memory.removeTree(folder) }
-    rows?.removeTree(folder)
+    let ticket = state.withLock { state in
+      state.memory.removeTree(folder)
+      state.unsaved = state.unsaved.filter { !folder.contains($0) }
+      return rows?.queue([.removeTree(folder)])
+    }
+    ticket?.wait()
   }
 
   /// Forgets every listing (another user signed in, or the person cleared the cache).
@@ -125,8 +163,8 @@ extension Listings {
     }
   }
 
-  /// Past the bound, the listings that were fetched longest ago go, ten at a time, until 50 MB
-  /// below it, or to the bound itself where it is no more than that.
+  /// Past the bound, the listings that were fetched longest ago go, those above others last, ten at
+  /// a time, until 50 MB below it, or to the bound itself where it is no more than that.
   private func evict() {
     guard let rows, let limit = options.limit, state.withLock({ $0.keptBytes }) > limit else {
       return
@@ -135,13 +173,20 @@ extension Listings {
     if total > limit {
       let goal = Self.goal(below: limit)
       let shown = state.withLock { Set($0.shown.keys.prefix(Self.sparedListings)) }
+      var place: ListingRows.Place?
+      var isVain = true
       while total > goal {
-        let (folders, bytes) = rows.removeOldest(10, sparing: shown)
-        if folders.isEmpty { break }
+        let (folders, bytes, next) = rows.removeOldest(10, sparing: shown, from: place)
         state.withLock { state in
           for folder in folders { state.memory.remove(folder) }
         }
         total -= bytes
+        place = next
+        if !folders.isEmpty { isVain = false }
+        guard next == nil else { continue }
+        // Once round: what lay above others may go now.
+        if isVain { break }
+        isVain = true
       }
     }
     let known = total

@@ -76,7 +76,10 @@ extension Listings {
 
   /// The walk was one listing, and each of its folders is believed as long as the whole cost allows.
   private func spread(_ cost: Span, below root: FolderName, since start: Timestamp) {
-    state.withLock { $0.memory.setCost(cost, below: root, since: start) }
-    rows?.setCost(cost, below: root, since: start)
+    let ticket = state.withLock { state in
+      state.memory.setCost(cost, below: root, since: start)
+      return rows?.queue([.setCost(cost, below: root, since: start)])
+    }
+    ticket?.wait()
   }
 }

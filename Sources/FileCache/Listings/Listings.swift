@@ -21,6 +21,8 @@ package final class Listings: Sendable {
     var points = PointAnswers()
     /// Folders that were found too long to be listed for the sake of one name.
     var long: Set<FolderName> = []
+    /// Folders whose rows are not what memory has.
+    var unsaved: Set<FolderName> = []
     /// How many open folders show a listing.
     var shown: [FolderName: Int] = [:]
     /// What was fetched before is not believed without asking.

@@ -32,6 +32,38 @@ import Testing
     #expect((40 - left.count) % 10 == 0 && left.count < 40, "\(one) bytes each")
   }
 
+  @Test func whatLiesAboveStaysAsLongAsSomethingBeneath() throws {
+    let fixture = try ListingFixture { $0.limit = 60_000 }
+    for folder in 0..<80 {
+      for file in 0..<20 {
+        fixture.store.put("b", ByteString("top/mid/f\(folder + 100)/file\(file)"), [1])
+      }
+    }
+    _ = try fixture.listings.current(.buckets, Call())
+    // One folder after the other, each a little younger: those above are the oldest of all.
+    fixture.store.capabilities.flatListing = false
+    for prefix in ["", "top/", "top/mid/"] as [ByteString] { _ = try fixture.names(prefix) }
+    for folder in 0..<80 { _ = try fixture.names(ByteString("top/mid/f\(folder + 100)/")) }
+    #expect(fixture.listings.keptBytes <= 60_000)
+    #expect(fixture.listings.keptCount < 60)
+    for prefix in ["", "top/", "top/mid/", "top/mid/f179/"] as [ByteString] {
+      #expect(fixture.listings.kept(folder(prefix)) != nil, "\(prefix)")
+    }
+    #expect(fixture.listings.kept(.buckets) != nil)
+    #expect(fixture.listings.kept(folder("top/mid/f100/")) == nil)
+  }
+
+  @Test func whatLiesAboveGoesInTheEnd() throws {
+    let fixture = try ListingFixture { $0.limit = 4096 }
+    fixture.store.capabilities.flatListing = false
+    for level in 0..<6 {
+      let path = String(repeating: "d/", count: level)
+      for file in 0..<40 { fixture.store.put("b", ByteString("\(path)file\(file)"), [1]) }
+    }
+    for level in 0..<6 { _ = try fixture.names(ByteString(String(repeating: "d/", count: level))) }
+    #expect(fixture.listings.keptBytes <= 4096)
+  }
+
   @Test func listingsThatAreShownStay() throws {
     let fixture = try ListingFixture { $0.limit = 60_000 }
     try list(1, fixture)

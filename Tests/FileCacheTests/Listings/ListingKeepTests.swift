@@ -248,4 +248,78 @@ import Testing
     #expect(fixture.listings.kept(folder("d/e/"))?.count == nil)
     #expect(fixture.listings.kept(folder("d/"))?.count == nil)
   }
+
+  /// An entry that was replaced while a listing was on its way, which is as the one before.
+  @Test func aListingThatTellsTheOldStoryIsKeptWholeAllTheSame() throws {
+    let fixture = try ListingFixture(maxAge: .zero)
+    fixture.fill(["1", "2"])
+    _ = try fixture.names()
+    let gate = Gate()
+    fixture.store.inject(.wait(gate), on: .list)
+    fixture.expire(folder(""))
+    let listings = fixture.listings
+    let asker = try Platform.Thread(name: "asker") {
+      #expect(
+        failure { () throws(StoreError) in _ = try listings.current(folder(""), Call()) } == nil)
+    }
+    gate.awaitArrivals(1)
+    listings.replace("2", in: folder(""), with: nil)
+    gate.open()
+    asker.join()
+    #expect(listings.kept(folder(""))?.names == ["1", "2"])
+    try fixture.restart()
+    #expect(fixture.listings.kept(folder(""))?.names == ["1", "2"])
+  }
+
+  @Test func memoryAndIndexSayTheSameHoweverChangesMeet() throws {
+    let fixture = try ListingFixture(maxAge: .zero)
+    fixture.fill((0..<40).map { ByteString("\($0)") })
+    _ = try fixture.names()
+    for round in 0..<8 {
+      let listings = fixture.listings
+      let store = fixture.store
+      _ = try inParallel(4) { number in
+        for step in 0..<25 {
+          let name = ByteString("\((number * 7 + step) % 40)")
+          switch (number + step) % 3 {
+          case 0: listings.replace(name, in: folder(""), with: nil)
+          case 1:
+            let entry = ListingEntry(name: name, kind: .file, size: Int64(round * 100 + step))
+            listings.replace(name, in: folder(""), with: entry)
+          default:
+            store.put("b", name, [UInt8(step)])
+            listings.distrust()
+            _ = failure { () throws(StoreError) in _ = try listings.current(folder(""), Call()) }
+          }
+        }
+      }
+      let seen = try #require(listings.kept(folder("")))
+      try fixture.restart()
+      let kept = try #require(fixture.listings.kept(folder("")))
+      #expect((0..<kept.count).map { kept[$0] } == (0..<seen.count).map { seen[$0] })
+    }
+  }
+
+  @Test func aLongListingThatCannotBeWrittenLeavesNothingBehind() throws {
+    let fixture = try ListingFixture(maxAge: .zero)
+    fixture.store.capabilities.pageSize = 50_000
+    fixture.fill((0..<12_000).map { ByteString("k\($0)") })
+    try fixture.database.write { (connection) throws(DatabaseError) in
+      try connection.run(
+        "CREATE TRIGGER full BEFORE INSERT ON entries WHEN new.name = CAST('k9' AS BLOB) "
+          + "BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    }
+    #expect(try fixture.names().count == 12_000)
+    let rows = try fixture.database.read { (connection) throws(DatabaseError) in
+      try connection.first("SELECT count(*) FROM entries") { $0.integer(0) }
+    }
+    #expect(rows == 0)
+    try fixture.database.write { (connection) throws(DatabaseError) in
+      try connection.run("DROP TRIGGER full")
+    }
+    // The same listing again: what memory has is not in the index yet.
+    #expect(try fixture.names().count == 12_000)
+    try fixture.restart()
+    #expect(fixture.listings.kept(folder(""))?.count == 12_000)
+  }
 }
