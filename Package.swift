@@ -58,7 +58,10 @@ let package = Package(
       name: "StorageEmulatorTests", dependencies: ["Platform", "StorageEmulator", "TestSupport"]),
     .testTarget(
       name: "ProgramTests",
-      dependencies: ["Mount", "Platform", "StorageEmulator", "TestSupport", "bucketfs"]),
+      dependencies: [
+        "BucketStore", "Mount", "PendingQueue", "Platform", "StorageEmulator", "TestSupport",
+        "bucketfs",
+      ]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -21,6 +21,20 @@ extension FileSystem {
     return folder.object(last)
   }
 
+  /// The path at which an object is shown, relative to the mount; nil when it lies outside of what
+  /// is mounted, or its key cannot be a path. Never waits.
+  package func path(of object: ObjectName) -> ByteString? {
+    let root = options.root
+    guard root.isBuckets || root.bucket == object.bucket, object.key.hasPrefix(root.prefix) else {
+      return nil
+    }
+    let below = object.key.dropFirst(root.prefix.count).split(at: ByteString.slash)
+    let segments = (root.isBuckets ? [object.bucket] : []) + below
+    let names = segments.compactMap { listings.options.names.name(of: $0) }
+    guard names.count == segments.count else { return nil }
+    return ByteString(names.map(\.bytes).joined(separator: [ByteString.slash]))
+  }
+
   private func segmentOfKey(_ name: ByteString, _ path: ByteString) throws(Failure) -> ByteString {
     guard KeyNames.isName(name) else {
       throw Failure(.invalid, "\(path): a path cannot hold the name \"\(name)\"")

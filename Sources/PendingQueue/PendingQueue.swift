@@ -114,6 +114,17 @@ package final class PendingQueue: Sendable {
     }
   }
 
+  /// All of the owner's records, oldest first: files, and names that are to be deleted.
+  package var records: [PendingEntry] {
+    state.withLock { state in
+      state.slots.values.filter { !$0.lacksBytes && $0.record.owner == state.owner }
+        .sorted { $0.record.id < $1.record.id }.map(Self.entry)
+    }
+  }
+
+  /// Where the bytes of a pending file lie: an absolute path, to be read only.
+  package func path(of id: PendingID) -> String { directory.dataPath(id) }
+
   package var counts: PendingCounts { state.withLock { $0.counts } }
 
   /// Tells of each change, on the thread that made it, with no lock held. It must not block.

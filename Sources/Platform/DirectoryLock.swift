@@ -66,14 +66,22 @@ package final class DirectoryLock: Sendable {
   private static func take(_ directory: borrowing Directory) throws(Failure) -> File {
     do throws(Errno) {
       let opened = try directory.open(".", O_RDONLY | O_DIRECTORY)
-      if flock(opened.descriptor, LOCK_EX | LOCK_NB) == 0 { return opened }
-      let error = Errno.last
-      guard error == .again else { throw error }
+      // A program that was killed holds what it held until the last of its threads has ended.
+      for _ in 0..<Self.tries {
+        if flock(opened.descriptor, LOCK_EX | LOCK_NB) == 0 { return opened }
+        let error = Errno.last
+        guard error == .again else { throw error }
+        usleep(Self.pause)
+      }
     } catch {
       throw .system(error)
     }
     throw .held(holder(directory))
   }
+
+  private static let tries = 100
+  /// Microseconds.
+  private static let pause: UInt32 = 10_000
 
   private static func leads(_ path: String, to descriptor: CInt) -> Bool {
     var there = stat()

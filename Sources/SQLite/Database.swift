@@ -12,6 +12,8 @@ package final class Database: Sendable {
 
   private struct Job {
     let work: Work
+    /// Whether it must not run within a transaction.
+    var isAlone = false
     /// Called on the writing thread after the commit, or with why there was none.
     let done: @Sendable (DatabaseError?) -> Void
   }
@@ -61,16 +63,38 @@ package final class Database: Sendable {
   package func enqueue(
     _ work: @escaping Work, done: @escaping @Sendable (DatabaseError?) -> Void = { _ in }
   ) {
+    enqueue(Job(work: work, done: done))
+  }
+
+  private func enqueue(_ job: Job) {
     let accepted = queue.withLock { queue -> Bool in
       if queue.isClosing { return false }
-      queue.jobs.append(Job(work: work, done: done))
+      queue.jobs.append(job)
       return true
     }
     if accepted {
       queue.wakeAll()
     } else {
-      done(Self.closed)
+      job.done(Self.closed)
     }
+  }
+
+  /// Rewrites the file without the room that removed rows left (VACUUM), and waits for it.
+  ///
+  /// Never on the fast lane, and never on the writing thread.
+  package func compact() throws(DatabaseError) {
+    let outcome = Locked<DatabaseError??>(nil)
+    enqueue(
+      Job(
+        work: { (connection) throws(DatabaseError) in
+          try connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        }, isAlone: true,
+        done: { error in
+          outcome.withLock { $0 = .some(error) }
+          outcome.wakeAll()
+        }))
+    let failure = outcome.wait { (state) -> DatabaseError?? in state }
+    if case .some(.some(let error)) = failure { throw error }
   }
 
   /// Writes and waits for the commit. Never on the fast lane, and never on the writing thread.
@@ -120,7 +144,7 @@ package final class Database: Sendable {
       guard let jobs, !jobs.isEmpty else { break }
       let outcomes = connection.withLock { connection -> [DatabaseError?] in
         guard var open = connection.take() else { return jobs.map { _ in closed } }
-        let outcomes = commit(jobs, &open)
+        let outcomes = run(jobs, &open)
         connection = consume open
         return outcomes
       }
@@ -128,6 +152,27 @@ package final class Database: Sendable {
     }
     // Closes it here, so that whoever joins the thread finds the log folded into the file.
     connection.withLock { $0 = nil }
+  }
+
+  private static func run(_ jobs: [Job], _ connection: inout Connection) -> [DatabaseError?] {
+    var outcomes: [DatabaseError?] = []
+    var rest = jobs[...]
+    while let first = rest.first {
+      guard first.isAlone else {
+        let together = rest.prefix { !$0.isAlone }
+        outcomes += commit(Array(together), &connection)
+        rest = rest.dropFirst(together.count)
+        continue
+      }
+      rest.removeFirst()
+      do throws(DatabaseError) {
+        try first.work(&connection)
+        outcomes.append(nil)
+      } catch {
+        outcomes.append(error)
+      }
+    }
+    return outcomes
   }
 
   private static func commit(_ jobs: [Job], _ connection: inout Connection) -> [DatabaseError?] {

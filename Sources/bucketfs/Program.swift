@@ -62,6 +62,10 @@ enum Program {
     case .status: return try StatusVerb.run(invocation)
     case .offline, .online: return try NetworkVerb.run(invocation)
     case .cached, .ensure, .info: return try PathVerb.run(invocation)
+    case .queue: return try QueueVerb.run(invocation)
+    case .retry, .remove: return try PendingVerb.run(invocation)
+    case .wait: return try WaitVerb.run(invocation)
+    case .clear: return try ClearVerb.run(invocation)
     case .unreachable: return try UnreachableVerb.run(invocation)
     }
   }

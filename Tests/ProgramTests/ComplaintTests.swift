@@ -74,7 +74,7 @@ extension ProgramTests {
     @Test func aSecondMountAtTheSamePlaceIsRefused() throws {
       let person = try Person()
       try person.mount()
-      let outcome = try mount(person, "SOURCE MNT -o cache_dir=TMP/other")
+      let outcome = try mount(person, "SOURCE MNT -o cache_dir=TMP/other,data_dir=TMP/data/other")
       #expect(outcome.code == 5)
       #expect(outcome.error.contains("is already a mount point"))
       #expect(try person.status()["state"] as? String == "serving")

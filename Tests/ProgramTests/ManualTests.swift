@@ -95,7 +95,11 @@ struct ManualTests {
       JSON.encode(status), JSON.encode(copy), JSON.encode(ObjectReport.sample),
       JSON.encode(HiddenKeyReport(bucket: "", key: "", reason: "")),
       JSON.encode(ErrorReport(Complaint(.no, ""))),
-      JSON.encode(UnmountReport(mountpoint: "", pid: nil)),
+      JSON.encode(UnmountReport(mountpoint: "", pid: nil, queue: nil)),
+      JSON.encode(StatusReport.Queue()), JSON.encode(QueueReport.sample),
+      JSON.encode(WaitReport(outcome: "stored", queue: StatusReport.Queue(), reason: nil)),
+      JSON.encode(ChangeReport(path: "", files: 1)),
+      JSON.encode(ClearReport(mountpoint: "", before: 1, after: 0, pending: 0)),
       JSON.encode(MountReport(mountpoint: "", pid: 1, source: "")),
     ]
     for line in lines {
@@ -109,6 +113,15 @@ struct ManualTests {
 extension StatusReport {
   static var sample: StatusReport {
     StatusReport(state: "serving", mountpoint: "/m", source: "bucketfs")
+  }
+}
+
+extension QueueReport {
+  static var sample: QueueReport {
+    QueueReport(
+      id: "1", bucket: "b", objectPath: "a", path: "/m/b/a", operation: "put", state: "waiting",
+      reason: nil, kind: nil, retryable: true, attempts: 0, size: 10, sent: 0,
+      createdAt: "2026-11-30T08:00:00Z", nextTry: nil)
   }
 }
 

@@ -168,8 +168,12 @@ extension ProgramTests {
       #expect(outcome.code == 5)
       #expect(outcome.error.contains("is in use by process \(try person.pid())"))
       #expect(outcome.error.contains("mounted at \(person.mountpoint)"))
-      let own = try person.bucketfs(
-        "mount", person.source, other, "-o", "cache_dir=\(person.scratch.path("own"))")
+      let cache = "cache_dir=\(person.scratch.path("own"))"
+      let shared = try person.bucketfs("mount", person.source, other, "-o", cache)
+      #expect(shared.code == 5)
+      #expect(shared.error.contains("the pending uploads in "))
+      let data = "data_dir=\(person.scratch.path("data/own"))"
+      let own = try person.bucketfs("mount", person.source, other, "-o", "\(cache),\(data)")
       #expect(own.code == 0, "\(own.error)")
       let both = try person.bucketfs("status", "--json").objects()
       #expect(

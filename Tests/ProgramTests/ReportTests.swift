@@ -21,12 +21,47 @@ struct ReportTests {
     #expect(
       keys == [
         "bucket", "confirmed", "content_type", "copy", "etag", "fetched_at", "key", "metadata",
-        "modified", "path", "size", "state", "version",
+        "modified", "path", "pending", "size", "state", "version",
       ])
     let places = keys.compactMap { line.range(of: "\"\($0)\":")?.lowerBound }
     #expect(places.count == keys.count)
     #expect(places == places.sorted())
     #expect(line.contains(#""path":"/m/b/a""#))
+  }
+
+  @Test func aRecordHasTheKeysThatProgramsReadAlways() throws {
+    let line = text([QueueReport.sample])
+    let records = try #require(
+      JSONSerialization.jsonObject(with: Data(line.utf8)) as? [[String: Any]])
+    #expect(
+      records.map { $0.keys.sorted() } == [
+        [
+          "attempts", "bucket", "created_at", "id", "kind", "next_try", "object_path", "operation",
+          "path", "reason", "retryable", "sent", "size", "state",
+        ]
+      ])
+    #expect(records[0]["next_try"] is NSNull)
+  }
+
+  @Test func aRecordIsOneLineForPeople() {
+    var record = QueueReport.sample
+    #expect(record.text == "waiting          10 B     -    0  -         /m/b/a\n")
+    record.reason = "the store fails"
+    record.nextTry = "2026-11-30T08:00:05Z"
+    #expect(
+      record.text == "waiting          10 B     -    0  08:00:05  /m/b/a: the store fails\n")
+    #expect(QueueReport.heading == "STATE            SIZE  SENT  TRY  NEXT      PATH\n")
+  }
+
+  @Test func theQueueIsSummedUpForPeople() {
+    #expect(StatusReport.Queue().text == "0 waiting, 0 uploading, 0 failed")
+    let queue = StatusReport.Queue(
+      writing: 1, waiting: 2, uploading: 3, failed: 4, deletions: 5, bytes: 2048, others: 6,
+      aside: 7)
+    #expect(
+      queue.text == "2 waiting, 3 uploading, 4 failed, 1 being written, "
+        + "5 to be deleted at the store, 6 of another account, 7 put aside (2 KiB)")
+    #expect(queue.unsent == 11)
   }
 
   @Test func theStatusOfADeadMountHasEveryKey() throws {
@@ -47,6 +82,10 @@ struct ReportTests {
       .done, .status(.sample), .object(.sample),
       .copy(CopyReport(path: "/m/ü", copy: "/c", fetchedAt: "t", size: 3)),
       .hidden([HiddenKeyReport(bucket: "b", key: "a//b", reason: "r")]),
+      .queue(QueueAnswer(counts: StatusReport.Queue(), gate: "open", records: [.sample])),
+      .waited(WaitReport(outcome: "offline", queue: StatusReport.Queue(), reason: "r")),
+      .changed(ChangeReport(path: "/m/ü", files: 3)),
+      .cleared(ClearReport(mountpoint: "/m", before: 9, after: 0, pending: 1)),
       ControlReply(Complaint(.refused, "no", hint: "ask")), ControlReply(Complaint(.no, "no")),
     ]
     for reply in replies {

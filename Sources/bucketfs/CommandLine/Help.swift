@@ -35,7 +35,7 @@ enum Help {
 
   private static func spelling(_ flag: Flag) -> String {
     [flag.rawValue, flag.alias].compactMap { $0 }.joined(separator: ", ")
-      + (flag.takesValue ? " OPTIONS" : "")
+      + (flag.placeholder.map { " \($0)" } ?? "")
   }
 
   /// Two columns; a left side that is too long gets a line of its own.

@@ -9,6 +9,14 @@ struct Invocation: Equatable, Sendable {
   var options: [String] = []
   var foreground = false
   var json = false
+  /// `queue --watch`.
+  var watch = false
+  /// `unmount --wait`.
+  var drain = false
+  /// `clear --pending`.
+  var pending = false
+  /// How long to wait; nil is for ever.
+  var timeout: Span?
   /// mount(8)'s `-s`: unknown options are left out.
   var sloppy = false
   /// mount(8)'s `-f`: all is checked, nothing is mounted.
@@ -51,11 +59,15 @@ struct Invocation: Equatable, Sendable {
       case .help, .version: return .help
       case .json: invocation.json = true
       case .foreground: invocation.foreground = true
-      case .options:
+      case .watch: invocation.watch = true
+      case .drain: invocation.drain = true
+      case .pending: invocation.pending = true
+      case .options, .timeout:
         guard let value = attached ?? rest.popFirst() else {
-          throw Complaint(.usage, "-o needs options after it")
+          throw Complaint(
+            .usage, "\(flag.rawValue) needs \(flag == .options ? "options" : "a time") after it")
         }
-        invocation.options.append(try text(value))
+        try invocation.take(flag, try text(value))
       }
     }
     try invocation.checkOperands()
@@ -116,11 +128,9 @@ struct Invocation: Equatable, Sendable {
     let spelled = try text(word)
     for flag in verb.flags {
       if spelled == flag.rawValue || spelled == flag.alias { return (flag, nil) }
-      if flag.takesValue {
-        if spelled.hasPrefix("-o"), !spelled.hasPrefix("--") { return (flag, word.dropFirst(2)) }
-        if let alias = flag.alias, spelled.hasPrefix(alias + "=") {
-          return (flag, word.dropFirst(alias.utf8.count + 1))
-        }
+      if flag == .options, spelled.hasPrefix("-o") { return (flag, word.dropFirst(2)) }
+      if let name = flag.longName, spelled.hasPrefix(name + "=") {
+        return (flag, word.dropFirst(name.utf8.count + 1))
       }
     }
     let near = Spelling.nearest(
@@ -128,6 +138,18 @@ struct Invocation: Equatable, Sendable {
     throw Complaint(
       .usage, "\(verb.rawValue): unknown flag \(spelled)",
       hint: near.map { "did you mean \($0)?" } ?? "bucketfs \(verb.rawValue) --help lists them")
+  }
+
+  private mutating func take(_ flag: Flag, _ value: String) throws(Complaint) {
+    guard flag == .timeout else {
+      options.append(value)
+      return
+    }
+    do throws(Argument.Refusal) {
+      timeout = try Quantity.span(value)
+    } catch {
+      throw Complaint(.usage, "--timeout: \(error.why)", hint: "write --timeout 30s")
+    }
   }
 
   private func checkOperands() throws(Complaint) {

@@ -3,11 +3,16 @@ enum Verb: String, CaseIterable, Codable, Sendable {
   case mount
   case unmount
   case status
+  case queue
+  case retry
+  case remove
+  case wait
   case offline
   case online
   case cached
   case ensure
   case info
+  case clear
   case unreachable
 
   /// What stands after the verb, as the help and the man page show it.
@@ -15,8 +20,8 @@ enum Verb: String, CaseIterable, Codable, Sendable {
     switch self {
     case .mount: "[SOURCE] MOUNTPOINT"
     case .status: "[MOUNTPOINT]"
-    case .unmount, .offline, .online, .unreachable: "MOUNTPOINT"
-    case .cached, .ensure, .info: "PATH ..."
+    case .unmount, .queue, .wait, .offline, .online, .clear, .unreachable: "MOUNTPOINT"
+    case .retry, .remove, .cached, .ensure, .info: "PATH ..."
     }
   }
 
@@ -25,8 +30,8 @@ enum Verb: String, CaseIterable, Codable, Sendable {
     switch self {
     case .mount: 1...2
     case .status: 0...1
-    case .unmount, .offline, .online, .unreachable: 1...1
-    case .cached, .ensure, .info: 1...Int.max
+    case .unmount, .queue, .wait, .offline, .online, .clear, .unreachable: 1...1
+    case .retry, .remove, .cached, .ensure, .info: 1...Int.max
     }
   }
 
@@ -35,18 +40,30 @@ enum Verb: String, CaseIterable, Codable, Sendable {
     case .mount: "mount a store as a folder"
     case .unmount: "unmount it"
     case .status: "show the state of one mount, or of all"
+    case .queue: "list the files that the store does not have yet"
+    case .retry: "try at once to upload what failed or waits"
+    case .remove: "give up files that the store does not have yet"
+    case .wait: "wait until all files are uploaded"
     case .offline: "switch network access off"
     case .online: "switch network access on, and try the store at once"
     case .cached: "show the copy kept on this device, without asking the store"
     case .ensure: "fetch a copy when there is none"
     case .info: "show all that is known of an object"
+    case .clear: "remove the copies and listings kept on this device"
     case .unreachable: "list the objects whose keys cannot be paths"
     }
   }
 
   /// The flags that it takes.
   var flags: [Flag] {
-    self == .mount ? [.options, .foreground, .json, .help] : [.json, .help]
+    switch self {
+    case .mount: [.options, .foreground, .json, .help]
+    case .unmount: [.drain, .timeout, .json, .help]
+    case .queue: [.watch, .json, .help]
+    case .wait: [.timeout, .json, .help]
+    case .clear: [.pending, .json, .help]
+    default: [.json, .help]
+    }
   }
 }
 
@@ -54,6 +71,10 @@ enum Verb: String, CaseIterable, Codable, Sendable {
 enum Flag: String, CaseIterable, Sendable {
   case options = "-o"
   case foreground = "-f"
+  case watch = "--watch"
+  case drain = "--wait"
+  case timeout = "--timeout"
+  case pending = "--pending"
   case json = "--json"
   case help = "--help"
   case version = "--version"
@@ -63,19 +84,36 @@ enum Flag: String, CaseIterable, Sendable {
     switch self {
     case .options: "--options"
     case .foreground: "--foreground"
-    case .json: nil
     case .help: "-h"
     case .version: "-V"
+    case .watch, .drain, .timeout, .pending, .json: nil
     }
   }
 
-  var takesValue: Bool { self == .options }
+  /// What it takes; nil for nothing.
+  var placeholder: String? {
+    switch self {
+    case .options: "OPTIONS"
+    case .timeout: "TIME"
+    default: nil
+    }
+  }
+
+  /// How `--flag=VALUE` begins; nil where there is no such spelling.
+  var longName: String? {
+    guard placeholder != nil else { return nil }
+    return rawValue.hasPrefix("--") ? rawValue : alias
+  }
 
   var summary: String {
     switch self {
     case .options: "options with commas between them; may be repeated"
     case .foreground: "stay in the foreground, and log to standard error"
-    case .json: "answer in JSON, one object a line"
+    case .watch: "go on showing progress until all is uploaded"
+    case .drain: "wait until all files are uploaded, then unmount"
+    case .timeout: "wait no longer than this"
+    case .pending: "remove the files that the store does not have yet, too: they are lost"
+    case .json: "answer in JSON"
     case .help: "show this help"
     case .version: "show the version"
     }

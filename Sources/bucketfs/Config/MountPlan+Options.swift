@@ -32,10 +32,10 @@ extension MountPlan {
   }
 
   /// How the tree looks.
-  var fileSystemOptions: FileSystemOptions {
+  func fileSystemOptions(readOnly: Bool) -> FileSystemOptions {
     FileSystemOptions(
       uid: settings.uid ?? getuid(), gid: settings.gid ?? getgid(), umask: settings.umask,
-      root: root, namedBuckets: bucket.map { [$0] } ?? [], names: names)
+      readOnly: readOnly, root: root, namedBuckets: bucket.map { [$0] } ?? [], names: names)
   }
 
   private var names: KeyNames {
@@ -46,13 +46,15 @@ extension MountPlan {
     return KeyNames(encoding)
   }
 
+  /// Whose copies and pending files these are: the store, and the user where one is signed in.
+  func identity(of user: String?) -> String { storeAddress + (user.map { "#\($0)" } ?? "") }
+
   /// How copies and listings are kept.
   ///
   /// - Parameter user: whose they are, where a user is signed in.
   func cacheOptions(at mountpoint: String, user: String?) -> CacheOptions {
-    let identity = storeAddress + (user.map { "#\($0)" } ?? "")
     var options = CacheOptions(
-      directory: cacheDirectory, mountPoint: mountpoint, identity: identity)
+      directory: cacheDirectory, mountPoint: mountpoint, identity: identity(of: user))
     options.maxAge = settings.maxAge
     options.cacheSize = settings.cacheSize
     options.listingCacheSize = settings.listingCacheSize
@@ -62,10 +64,11 @@ extension MountPlan {
   }
 
   /// How the mount is made.
-  func mountOptions(at mountpoint: String) -> MountOptions {
+  func mountOptions(at mountpoint: String, readOnly: Bool) -> MountOptions {
     var options = MountOptions(mountPoint: mountpoint, source: source)
     // Every word here was taken once already, when the options were read.
     for word in settings.mountWords { _ = options.take(word: word) }
+    options.readOnly = readOnly
     options.allowOther = settings.allowOther
     options.allowNonEmpty = settings.nonEmpty
     options.timeout = settings.timeout

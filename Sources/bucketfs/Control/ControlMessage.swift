@@ -6,6 +6,12 @@ struct ControlRequest: Codable, Equatable, Sendable {
   let verb: Verb
   /// A path below the mount point, percent-encoded since it may hold any bytes; nil for the mount.
   let path: String?
+  /// `wait`: how many seconds at most; nil is for ever.
+  var timeout: Double?
+  /// `queue`: how many records at most; nil is all.
+  var limit: Int?
+  /// `clear`: whether pending files go too.
+  var pending: Bool?
 
   init(_ verb: Verb, path: ByteString? = nil) {
     self.verb = verb
@@ -23,6 +29,10 @@ enum ControlReply: Codable, Equatable, Sendable {
   case copy(CopyReport)
   case object(ObjectReport)
   case hidden([HiddenKeyReport])
+  case queue(QueueAnswer)
+  case waited(WaitReport)
+  case changed(ChangeReport)
+  case cleared(ClearReport)
   case refused(code: ExitCode, sentence: String, hint: String?)
 
   init(_ complaint: Complaint) {

@@ -11,6 +11,8 @@ enum Argument: Sendable {
   /// A size above zero.
   case bytes(Path<Int64>, range: ClosedRange<Int64>)
   case span(Path<Span>, zero: Bool)
+  /// A whole number.
+  case count(Path<Int64>, range: ClosedRange<Int64>)
   case text(Path<String>)
   /// A path, made absolute from the working directory; `~/` is the home folder.
   case path(Path<String>)
@@ -35,6 +37,7 @@ enum Argument: Sendable {
     case .flag: nil
     case .size, .bytes: "SIZE"
     case .span: "TIME"
+    case .count: "NUMBER"
     case .text, .secret: "TEXT"
     case .path: "PATH"
     case .choice(_, let words): words.joined(separator: "|")
@@ -70,6 +73,12 @@ enum Argument: Sendable {
       let span = try Quantity.span(value)
       guard zero || span > .zero else { throw Refusal(why: "it must be more than nothing") }
       settings[keyPath: path] = span
+    case .count(let path, let range):
+      guard let number = Int64(value), range.contains(number) else {
+        throw Refusal(
+          why: "\(value) is not a number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      settings[keyPath: path] = number
     case .text(let path): settings[keyPath: path] = value
     case .path(let path): settings[keyPath: path] = try Self.absolute(value)
     case .secret(let path):

@@ -36,6 +36,9 @@ extension Option {
       "names", .choice(\.names, KeyEncoding.allCases.map(\.rawValue)), standard: "encode",
       "how names that the store refuses are written: encoded, or not at all"),
     Option(
+      "uploads", .count(\.uploads, range: 1...64), standard: "4",
+      "files on their way to the store at a time; 1 keeps strictly to the order"),
+    Option(
       "header.NAME", .header(name: ""), "send this header with every request; may be repeated"),
     Option("insecure", .flag(\.insecure), "allow plain http to another machine"),
     Option(

@@ -32,6 +32,8 @@ struct Settings: Equatable, Sendable {
   var key = Secret("")
   var accessToken = Secret("")
   var names = ""
+  /// Uploads in flight at a time.
+  var uploads: Int64 = 0
   var headers: [Header] = []
   /// mount(8)'s own words, such as `noexec` and `_netdev`, as they were given.
   var mountWords: [String] = []

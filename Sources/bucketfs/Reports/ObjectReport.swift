@@ -1,5 +1,6 @@
 import BucketStore
 import FileCache
+import PendingQueue
 import Platform
 
 /// The copy of an object that is kept on this device.
@@ -38,7 +39,8 @@ struct ObjectReport: Codable, Equatable, Sendable {
   let path: String
   let bucket: String
   let key: String
-  /// `remote`, or `cached` when a copy is on this device.
+  /// `remote`; `cached` when a copy is on this device; `writing`, `waiting`, `uploading` or `failed`
+  /// when the store does not have it yet.
   let state: String
   /// Whether the store has just said so; else these are the facts kept from before.
   let confirmed: Bool
@@ -51,9 +53,11 @@ struct ObjectReport: Codable, Equatable, Sendable {
   @Nullable var metadata: [String: String]?
   @Nullable var copy: String?
   @Nullable var fetchedAt: String?
+  /// The record of a file that the store does not have yet.
+  @Nullable var pending: QueueReport?
 
   enum CodingKeys: String, CodingKey {
-    case path, bucket, key, state, confirmed, size, etag, version, modified, metadata, copy
+    case path, bucket, key, state, confirmed, size, etag, version, modified, metadata, copy, pending
     case contentType = "content_type"
     case fetchedAt = "fetched_at"
   }
@@ -61,10 +65,18 @@ struct ObjectReport: Codable, Equatable, Sendable {
   /// The lines for people.
   var text: String {
     var rows: [(String, String)] = [
-      ("bucket", bucket), ("key", key), ("state", state + (confirmed ? "" : " (not confirmed)")),
+      ("bucket", bucket), ("key", key),
+      ("state", state + (confirmed || pending != nil ? "" : " (not confirmed)")),
     ]
     func add(_ name: String, _ value: String?) {
       if let value { rows.append((name, value)) }
+    }
+    if let pending {
+      add("reason", pending.reason)
+      if pending.state == "failed" { add("hint", pending.advice) }
+      if pending.attempts > 0 { add("attempts", "\(pending.attempts)") }
+      add("next try", pending.nextTry)
+      if pending.state == "uploading" { add("sent", "\(pending.sent) bytes") }
     }
     add("size", size.map { "\($0) bytes" })
     add("etag", etag)
@@ -97,6 +109,16 @@ extension ObjectReport {
       etag: info.tag, version: info.version, modified: info.modified?.text,
       contentType: info.contentType, metadata: info.userMetadata, copy: copy?.path.description,
       fetchedAt: copy?.fetched.text)
+  }
+}
+
+extension ObjectReport {
+  /// - Parameter copy: where its bytes are on this device.
+  init(_ path: String, _ entry: PendingEntry, _ report: QueueReport, copy: CopyReport?) {
+    self.init(
+      path: path, bucket: report.bucket, key: report.objectPath, state: report.state,
+      confirmed: false, size: entry.size, modified: entry.modified.text,
+      contentType: entry.record.contentType, copy: copy?.copy, pending: report)
   }
 }
 

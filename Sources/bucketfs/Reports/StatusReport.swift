@@ -1,3 +1,4 @@
+import PendingQueue
 import Platform
 
 /// The state of one mount.
@@ -13,9 +14,34 @@ struct StatusReport: Codable, Equatable, Sendable {
 
   /// Files on their way to the store.
   struct Queue: Codable, Equatable, Sendable {
-    let waiting: Int
-    let uploading: Int
-    let failed: Int
+    /// Still being written, by a program that has the file open.
+    var writing = 0
+    var waiting = 0
+    var uploading = 0
+    /// Kept until a person does something.
+    var failed = 0
+    /// Names that are to be deleted at the store, since their file was removed on its way there.
+    var deletions = 0
+    /// Bytes of all of them.
+    var bytes: Int64 = 0
+    /// Files of other accounts or stores, neither shown nor sent.
+    var others = 0
+    /// Files of the queue's folder that could not be understood.
+    var aside = 0
+
+    /// What is still to be sent.
+    var unsent: Int { writing + waiting + uploading + deletions }
+
+    /// For people, on one line.
+    var text: String {
+      var parts = ["\(waiting) waiting", "\(uploading) uploading", "\(failed) failed"]
+      func add(_ count: Int, _ what: String) { if count > 0 { parts.append("\(count) \(what)") } }
+      add(writing, "being written")
+      add(deletions, "to be deleted at the store")
+      add(others, "of another account")
+      add(aside, "put aside")
+      return parts.joined(separator: ", ") + (bytes > 0 ? " (\(Quantity.text(bytes: bytes)))" : "")
+    }
   }
 
   /// `serving`, or `dead` when its process is gone, or `silent` when that does not answer.
@@ -47,6 +73,15 @@ struct StatusReport: Codable, Equatable, Sendable {
   }
 }
 
+extension StatusReport.Queue {
+  init(_ counts: PendingCounts) {
+    self.init(
+      writing: counts.writing, waiting: counts.waiting, uploading: counts.uploading,
+      failed: counts.failed, deletions: counts.deletions, bytes: counts.bytes,
+      others: counts.ofOthers, aside: counts.aside)
+  }
+}
+
 extension StatusReport {
   /// What can be said of a mount whose process does not.
   init(state: String, mountpoint: String, source: String) {
@@ -67,9 +102,12 @@ extension StatusReport {
     add("session", session)
     add("cache", cache.map { Self.text($0, "file", "files") })
     add("listings", listings.map { Self.text($0, "folder", "folders") })
-    add(
-      "queue",
-      queue.map { "\($0.waiting) waiting, \($0.uploading) uploading, \($0.failed) failed" })
+    add("queue", queue?.text)
+    if let queue, queue.failed > 0 {
+      add(
+        "failed",
+        "bucketfs queue \(mountpoint) shows why \(Count.files(queue.failed)) could not be uploaded")
+    }
     if let count = hiddenKeys, count > 0 {
       add(
         "hidden", "\(count) objects whose keys cannot be paths: bucketfs unreachable \(mountpoint)")

@@ -15,6 +15,10 @@ extension Service {
       switch request.verb {
       case .status: return .status(status)
       case .unreachable: return .hidden(hiddenKeys)
+      case .queue: return .queue(queueAnswer(limit: request.limit))
+      case .wait: return .waited(waitForQueue(seconds: request.timeout, call))
+      case .retry, .remove: return .changed(try changePending(request))
+      case .clear: return .cleared(try clear(request.pending ?? false))
       case .cached: return .copy(try cached(try Target(request, self)))
       case .ensure: return .copy(try ensure(try Target(request, self), call))
       case .info: return .object(try info(try Target(request, self), call))
@@ -64,6 +68,7 @@ extension Service {
     parts.network.enable()
     // Whoever says so wants to see what is new, also where the network was never off.
     fileSystem.distrust()
+    queue?.gateChanged()
     do throws(StoreError) {
       try parts.probe(plan.bucket, call)
     } catch {
@@ -92,7 +97,7 @@ extension Service {
       listings: StatusReport.Usage(
         bytes: fileSystem.listings.keptBytes, limit: plan.settings.listingCacheSize,
         files: Int64(fileSystem.listings.keptCount)),
-      queue: StatusReport.Queue(waiting: 0, uploading: 0, failed: 0),
+      queue: queue.map { StatusReport.Queue($0.counts) } ?? StatusReport.Queue(),
       hiddenKeys: fileSystem.hiddenKeyCount, pid: getpid(), mountpoint: mountpoint,
       source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory, log: log,
       version: Help.version)
@@ -103,6 +108,7 @@ extension Service {
   }
 
   private func cached(_ target: Target) throws(Complaint) -> CopyReport {
+    if let copy = pendingCopy(target) { return copy }
     guard let copy = cache.copy(of: target.object) else {
       try refuse(folder: target)
       throw Complaint(
@@ -112,7 +118,16 @@ extension Service {
     return CopyReport(copy, target.path)
   }
 
+  /// The bytes of a file that the store does not have yet: they are on this device anyway.
+  private func pendingCopy(_ target: Target) -> CopyReport? {
+    guard let queue, let (entry, _) = pending(target.object) else { return nil }
+    return CopyReport(
+      path: target.path, copy: queue.path(of: entry.id), fetchedAt: entry.record.created.text,
+      size: entry.size)
+  }
+
   private func ensure(_ target: Target, _ call: Call) throws(Complaint) -> CopyReport {
+    if let copy = pendingCopy(target) { return copy }
     do throws(StoreError) {
       return CopyReport(try cache.ensure(target.object, call), target.path)
     } catch {
@@ -123,6 +138,9 @@ extension Service {
 
   private func info(_ target: Target, _ call: Call) throws(Complaint) -> ObjectReport {
     let object = target.object
+    if let (entry, report) = pending(object) {
+      return ObjectReport(target.path, entry, report, copy: pendingCopy(target))
+    }
     do throws(StoreError) {
       let info = try parts.store.info(object, call)
       return ObjectReport(target.path, object, info, confirmed: true, cache.copy(of: object))

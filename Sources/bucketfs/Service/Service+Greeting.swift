@@ -1,7 +1,28 @@
 import BucketStore
+import PendingQueue
 import Platform
 
 extension Service {
+  /// Tells what an earlier mount left to be sent, and what cannot be sent.
+  func tellPending() {
+    guard let counts = queue?.counts else {
+      let count = plan.pendingCount
+      if count > 0 {
+        Console.remark(
+          Complaint(
+            .done,
+            "\(Count.files(count)) in \(plan.pendingFolder) \(count == 1 ? "is" : "are") "
+              + "not stored yet, and neither shown nor sent by a read-only mount",
+            hint: "mount without ro"
+          ).text)
+      }
+      return
+    }
+    for remark in counts.remarks(at: mountpoint, folder: plan.pendingFolder) {
+      Console.remark(remark.text)
+    }
+  }
+
   /// How long the first question to the store may keep a mount waiting.
   private static let patience = Span.seconds(5)
 

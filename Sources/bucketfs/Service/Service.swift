@@ -3,6 +3,7 @@ import FileCache
 import FileSystem
 import Glibc
 import Mount
+import PendingQueue
 import Platform
 
 /// One mount, from its store to its mount point, and what answers for it.
@@ -12,6 +13,8 @@ final class Service: Sendable {
   let mountpoint: String
   let parts: StoreParts
   let cache: FileCache
+  /// What the store does not have yet; nil where the mount is for reading only.
+  let queue: PendingQueue?
   let fileSystem: FileSystem
   let since = Timestamp.now
   /// Where the log goes; nil for standard error.
@@ -34,14 +37,41 @@ final class Service: Sendable {
     } catch {
       throw Complaint(error)
     }
+    do throws(Complaint) {
+      queue = try plan.openQueue(parts, cache)
+    } catch {
+      cache.close()
+      throw error
+    }
     fileSystem = FileSystem(
-      cache: cache, store: parts.store, options: plan.fileSystemOptions)
-    // What was fresh when the store was lost may have changed unseen.
-    parts.network.onChange { [fileSystem] change in
+      cache: cache, store: parts.store, queue: queue,
+      options: plan.fileSystemOptions(readOnly: queue == nil))
+    watchNetwork()
+  }
+
+  private func watchNetwork() {
+    let lostSince = Locked<Instant?>(nil)
+    parts.network.onChange { [fileSystem, queue] change in
       let apart: [NetworkState] = [.offline, .disabled]
-      if apart.contains(change.from), !apart.contains(change.to) { fileSystem.distrust() }
+      if apart.contains(change.to) {
+        lostSince.withLock { $0 = $0 ?? .now }
+        return
+      }
+      guard apart.contains(change.from) else { return }
+      // What was fresh when the store was lost may have changed unseen.
+      fileSystem.distrust()
+      let lost = lostSince.withLock { since -> Instant? in
+        defer { since = nil }
+        return since
+      }
+      // A way that comes and goes must not make uploads try again each time.
+      if let lost, Instant.now.since(lost) > Self.blip { queue?.gateChanged() }
     }
   }
+
+  /// The store may be lost for so long without uploads being tried at once when it is back: they
+  /// come back by their own pauses, which are as short after a short time.
+  private static let blip = Span.seconds(3)
 
   /// Mounts, and serves until the mount is gone.
   ///
@@ -50,17 +80,26 @@ final class Service: Sendable {
     Log.level = plan.logLevel
     try parts.start(bucket: plan.bucket)
     defer {
+      // What is on its way is stopped first; what was just stored still finds the cache.
+      queue?.close()
       fileSystem.close()
       parts.stop()
     }
     try greet()
+    tellPending()
     let control = try ControlServer(at: ByteString(mountpoint)) { [self] in answer($0, $1) }
-    let session = MountSession(fileSystem: fileSystem, options: plan.mountOptions(at: mountpoint)) {
+    let options = plan.mountOptions(at: mountpoint, readOnly: queue == nil)
+    let session = MountSession(fileSystem: fileSystem, options: options) { [self] in
       do throws(Errno) {
         try control.start()
       } catch {
         // The mount works without it; the verbs say that it cannot be talked to.
         Log.error("the control socket cannot be used: \(error)")
+      }
+      do throws(Errno) {
+        try queue?.start(receiver: fileSystem)
+      } catch {
+        Log.error("nothing is uploaded until the next mount: no thread for it: \(error)")
       }
       onReady()
     }

@@ -1,15 +1,18 @@
 import BucketStore
+import PendingQueue
 import Platform
 
 /// A store and its way to it: the network's state around a store that asks the network.
 struct StoreParts: Sendable {
   /// The store behind the breaker: what everybody asks.
-  let store: any BucketStore
+  let store: any WritableStore
   /// The store itself: what probes ask.
-  let inner: any BucketStore
+  let inner: any WritableStore
   let network: Network
   /// Whose eyes it is seen with; nil where no user is signed in.
   let user: String?
+  /// Who is signed in at this moment.
+  private let currentUser: @Sendable () -> String?
   /// nil where the store is on this device.
   private let client: HTTPClient?
 
@@ -25,10 +28,12 @@ struct StoreParts: Sendable {
           error == .noEntry ? .no : .refused, "the folder \(path) cannot be used: \(error)")
       }
       (user, client) = (nil, nil)
+      currentUser = { nil }
     case .supabase(let url):
-      (inner, user, client) = try Self.supabase(plan, url, network)
+      (inner, currentUser, client) = try Self.supabase(plan, url, network)
+      user = currentUser()
     }
-    store = ConnectedStore(inner, network: network)
+    store = ConnectedWritableStore(inner, network: network)
   }
 
   /// Begins to probe the store while it is not reached, and to watch the links.
@@ -47,6 +52,19 @@ struct StoreParts: Sendable {
     }
   }
 
+  /// Whether uploads may run now. Never waits.
+  ///
+  /// A session that waits for its refresh is no obstacle: the next upload brings the refresh about.
+  var gate: UploadGate {
+    switch network.current {
+    case .offline: return .offline
+    case .disabled: return .disabled
+    case .online, .restoring: break
+    }
+    // Somebody else who signed in meanwhile must not send what is not theirs.
+    return store.session == .signedOut || currentUser() != user ? .signedOut : .open
+  }
+
   /// Asks the store something small.
   func probe(_ bucket: ByteString?, _ call: Call) throws(StoreError) {
     if let bucket {
@@ -63,7 +81,7 @@ struct StoreParts: Sendable {
   }
 
   private static func supabase(_ plan: MountPlan, _ url: String, _ network: Network)
-    throws(Complaint) -> (any BucketStore, String?, HTTPClient)
+    throws(Complaint) -> (any WritableStore, @Sendable () -> String?, HTTPClient)
   {
     let file = try plan.checkedSessionFile()
     let address: SupabaseAddress
@@ -96,7 +114,7 @@ struct StoreParts: Sendable {
       address: address, key: key, file: file, transport: transport, headers: headers)
     let store = SupabaseStore(
       address: address, key: key, session: session, transport: transport, headers: headers)
-    let user = session.userID ?? plan.accessToken.map { AccessToken.user(of: $0) ?? "" }
-    return (store, user, client)
+    let fixed = plan.accessToken.map { AccessToken.user(of: $0) ?? "" }
+    return (store, { session.userID ?? fixed }, client)
   }
 }

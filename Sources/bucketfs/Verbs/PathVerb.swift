@@ -30,8 +30,7 @@ enum PathVerb {
     case .copy(let report): return invocation.json ? JSON.line(report) : report.text
     case .object(let report): return invocation.json ? JSON.line(report) : report.text
     default:
-      throw Complaint(
-        .failed, "\(path.mount.path): its process gives another answer than asked for")
+      throw .otherAnswer(path.mount)
     }
   }
 }

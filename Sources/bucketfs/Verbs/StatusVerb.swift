@@ -30,7 +30,7 @@ enum StatusVerb {
   private static func report(of mount: MountEntry) throws(Complaint) -> (StatusReport, Complaint?) {
     do throws(Complaint) {
       guard case .status(let report) = try ControlClient.ask(mount, ControlRequest(.status)) else {
-        throw Complaint(.failed, "\(mount.path): its process gives another answer than asked for")
+        throw .otherAnswer(mount)
       }
       return (report, nil)
     } catch {

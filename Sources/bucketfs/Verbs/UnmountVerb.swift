@@ -16,40 +16,80 @@ enum UnmountVerb {
           .usage, "\(operand) is in a mount, but is no mount point",
           hint: "bucketfs unmount \(path.mount.path)")
       }
-      let process = try unmount(path.mount)
+      let state = try server(of: path.mount)
+      if invocation.drain, !state.isDead {
+        let report = try WaitVerb.wait(for: path.mount, invocation.timeout)
+        guard report.code == .done else {
+          throw Complaint(
+            report.code, "\(path.mount.path) stays mounted: not everything is uploaded",
+            hint: "without --wait it is unmounted, and what is pending goes on at the next mount")
+        }
+      }
+      // What was written to the last moment counts.
+      let queue = try server(of: path.mount).queue
+      try unmount(path.mount, state)
+      if let queue, !invocation.drain || queue.unsent > 0 { tell(queue, path.mount) }
       if invocation.json {
         try Console.print(
-          JSON.line(UnmountReport(mountpoint: path.mount.path.description, pid: process)))
+          JSON.line(
+            UnmountReport(
+              mountpoint: path.mount.path.description, pid: state.pid, queue: queue)))
       }
     }
     return .done
   }
 
-  /// - Returns: the process that served the mount; nil when it was gone or did not say.
-  private static func unmount(_ mount: MountEntry) throws(Complaint) -> Int32? {
-    let (process, dead) = try server(of: mount)
+  /// Says what stays in the queue.
+  private static func tell(_ queue: StatusReport.Queue, _ mount: MountEntry) {
+    if queue.unsent > 0 {
+      Console.remark(
+        Complaint(
+          .done,
+          "\(mount.path): \(Count.files(queue.unsent)) not uploaded yet: kept on this device, "
+            + "and uploaded at the next mount"
+        ).text)
+    }
+    if queue.failed > 0 {
+      Console.remark(
+        Complaint(
+          .done,
+          "\(mount.path): \(Count.files(queue.failed)) could not be uploaded: kept on this device",
+          hint: "mount again, and bucketfs queue shows why"
+        ).text)
+    }
+  }
+
+  private static func unmount(_ mount: MountEntry, _ state: ServerState) throws(Complaint) {
     guard let place = mount.path.string else {
       throw Complaint(.usage, "\(mount.path) is not UTF-8 text")
     }
     do throws(MountError) {
-      try Unmount.run(place, lazily: dead)
+      try Unmount.run(place, lazily: state.isDead)
     } catch {
       throw Complaint(error)
     }
-    if let process { try wait(for: process, mount) }
-    return process
+    if let process = state.pid { try wait(for: process, mount) }
   }
 
-  private static func server(of mount: MountEntry) throws(Complaint) -> (pid: Int32?, dead: Bool) {
+  /// What is known of the process that serves a mount.
+  private struct ServerState {
+    /// nil when it is gone or did not say.
+    var pid: Int32?
+    var isDead = false
+    /// What is pending; nil when it did not say.
+    var queue: StatusReport.Queue?
+  }
+
+  private static func server(of mount: MountEntry) throws(Complaint) -> ServerState {
     do throws(Complaint) {
       guard case .status(let report) = try ControlClient.ask(mount, ControlRequest(.status)) else {
-        return (nil, false)
+        return ServerState()
       }
-      return (report.pid, false)
+      return ServerState(pid: report.pid, queue: report.queue)
     } catch {
       if error.code == .refused { throw error }
       // A mount that cannot answer is unmounted all the same.
-      return (nil, error == .dead(mount))
+      return ServerState(isDead: error == .dead(mount))
     }
   }
 
@@ -94,4 +134,6 @@ struct UnmountReport: Codable, Equatable, Sendable {
   let mountpoint: String
   /// The process that served it and has ended; null when it was gone before.
   @Nullable var pid: Int32?
+  /// What was pending when it was unmounted; null when nobody could say.
+  @Nullable var queue: StatusReport.Queue?
 }

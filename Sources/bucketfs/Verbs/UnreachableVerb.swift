@@ -6,7 +6,7 @@ enum UnreachableVerb {
       let mount = try MountedPath(operand, in: mounts).mount
       guard case .hidden(let keys) = try ControlClient.ask(mount, ControlRequest(.unreachable))
       else {
-        throw Complaint(.failed, "\(mount.path): its process gives another answer than asked for")
+        throw .otherAnswer(mount)
       }
       for key in keys { try Console.print(invocation.json ? JSON.line(key) : key.text) }
     }

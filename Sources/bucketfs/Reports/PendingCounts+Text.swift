@@ -1,0 +1,46 @@
+import PendingQueue
+
+/// Numbers with their nouns.
+enum Count {
+  static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+}
+
+extension PendingCounts {
+  /// What a person who mounts is to know of what an earlier mount has left.
+  func remarks(at mountpoint: String, folder: String) -> [Complaint] {
+    var remarks: [Complaint] = []
+    if unsent > 0 {
+      remarks.append(
+        Complaint(
+          .done,
+          "\(Count.files(unsent)) of an earlier mount \(unsent == 1 ? "waits" : "wait") "
+            + "to be uploaded (\(Quantity.text(bytes: bytes)) pending in all)",
+          hint: "bucketfs queue \(mountpoint) lists them"))
+    }
+    if failed > 0 {
+      remarks.append(
+        Complaint(
+          .failed,
+          "\(Count.files(failed)) could not be uploaded, and \(failed == 1 ? "is" : "are") kept "
+            + "on this device",
+          hint: "bucketfs queue \(mountpoint) shows why; bucketfs retry or remove ends it"))
+    }
+    if ofOthers > 0 {
+      remarks.append(
+        Complaint(
+          .done,
+          "\(Count.files(ofOthers)) in \(folder) \(ofOthers == 1 ? "belongs" : "belong") to "
+            + "another account or store, and \(ofOthers == 1 ? "is" : "are") neither shown nor sent",
+          hint: "mount with that account to send \(ofOthers == 1 ? "it" : "them")"))
+    }
+    if aside > 0 {
+      remarks.append(
+        Complaint(
+          .failed,
+          "\(Count.files(aside)) in \(folder) cannot be understood, and "
+            + "\(aside == 1 ? "was" : "were") put aside",
+          hint: "look at \(folder)/aside"))
+    }
+    return remarks
+  }
+}
