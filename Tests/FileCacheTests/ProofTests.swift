@@ -71,9 +71,10 @@ import Testing
     case "mode": #expect(chmod(path, 0o400) == 0)
     case "time": #expect(utimes(path, nil) == 0)
     default:
-      // As a backup does that was played back.
-      try Data(bytes).write(to: URL(fileURLWithPath: path + ".new"))
-      #expect(rename(path + ".new", path) == 0)
+      // As a backup does that was played back; beside the cache, where nothing is swept away.
+      let restored = fixture.path("../restored")
+      try Data(bytes).write(to: URL(fileURLWithPath: restored))
+      #expect(rename(restored, path) == 0)
     }
     #expect(try cache.contents(name) == bytes)
     let stamp = cache.state.withLock { $0.copies[name]?.stamp }
