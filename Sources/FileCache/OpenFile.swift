@@ -16,11 +16,11 @@ package final class OpenFile: Sendable {
   /// Names these bytes within this run of the program: equal numbers, equal bytes.
   package let version: UInt64
 
-  private let source: Source
+  let source: Source
   private let cache: FileCache
   private let state: Locked<State>
 
-  private enum Source {
+  enum Source {
     case copy(KeptFile)
     case download(Download)
   }

@@ -7,7 +7,7 @@ import SQLite
 enum Schema {
   static let migrations = [
     Migration(1, "copies and downloads in parts", copies), ListingSchema.migration,
-    Migration(3, "stamps that nobody can set back", stamps),
+    Migration(3, "stamps that nobody can set back", stamps), AttributeSchema.migration,
   ]
 
   /// `facts`: what holds for the whole cache, by name. `identity` is whose copies these are; with

@@ -1,3 +1,4 @@
+import FileCache
 import PendingQueue
 import Platform
 
@@ -7,10 +8,16 @@ import Platform
 /// own lock; whoever changes what the bytes are does so alone, in `exclusively`.
 final class FileBody: Sendable {
   private struct State {
-    /// The newest bytes; kept for reading when it is closed.
+    /// The newest bytes; kept for reading when no handle may write them any more.
     var file: PendingFile?
+    /// Whether `file` can be written.
+    var isWritable = false
     /// Open handles that may write.
     var writers = 0
+    /// The store's version that a writer has opened last.
+    var source: OpenFile?
+    /// What the store has of it, where that is known better than by the version that was opened.
+    var base: PendingBase?
     var isBusy = false
   }
 
@@ -19,8 +26,16 @@ final class FileBody: Sendable {
   /// The pending bytes; nil while each handle reads the version that it was opened with.
   var file: PendingFile? { state.withLock { $0.file } }
 
-  /// Whether any handle may still write.
-  var hasWriters: Bool { state.withLock { $0.writers > 0 } }
+  /// The pending bytes when they can be written.
+  var writable: PendingFile? { state.withLock { $0.isWritable ? $0.file : nil } }
+
+  /// The version that the first write starts from, while nothing was written.
+  var unwritten: OpenFile? { state.withLock { $0.writers > 0 && !$0.isWritable ? $0.source : nil } }
+
+  var base: PendingBase? {
+    get { state.withLock { $0.base } }
+    set { state.withLock { $0.base = newValue } }
+  }
 
   /// Lets one thread at a time change what the bytes are, or where they belong.
   ///
@@ -40,41 +55,58 @@ final class FileBody: Sendable {
     return try body()
   }
 
-  /// Puts bytes in the place of those before.
-  func set(_ file: PendingFile) {
+  /// Puts a writer's bytes in the place of those before.
+  func write(to file: PendingFile) {
     let old = state.withLock { state -> PendingFile? in
-      defer { state.file = file }
-      return state.file
+      let old = state.isWritable ? state.file : nil
+      state.file = file
+      state.isWritable = true
+      return old
     }
-    if old !== file { old?.close() }
+    old?.close()
   }
 
-  /// Puts the bytes of a reader in place, unless a writer's are there.
-  func show(_ file: PendingFile) {
+  /// Puts bytes in place to be read, unless a writer's are there.
+  func read(from file: PendingFile) {
     let old = state.withLock { state -> PendingFile? in
-      if let known = state.file, known.id == file.id { return file }
+      if state.isWritable { return file }
+      // Ids grow with time, and the bytes of one inode with them.
+      if let known = state.file, known.id >= file.id { return file }
       defer { state.file = file }
       return state.file
     }
     old?.close()
   }
 
-  func addWriter() { state.withLock { $0.writers += 1 } }
+  /// One writing handle more.
+  ///
+  /// - Parameter source: the store's version that it was opened with, if any.
+  func addWriter(_ source: OpenFile?) {
+    state.withLock { state in
+      state.writers += 1
+      if let source { state.source = source }
+    }
+  }
 
   /// One writing handle less; with the last one the bytes are ready to be sent.
   func removeWriter() {
     let file = state.withLock { state -> PendingFile? in
       state.writers -= 1
-      return state.writers == 0 ? state.file : nil
+      if state.writers <= 0 { state.source = nil }
+      guard state.writers <= 0, state.isWritable else { return nil }
+      state.isWritable = false
+      return state.file
     }
     file?.close()
   }
 
   /// Lets go of the bytes; nobody has the inode open any more.
   func close() {
-    state.withLock { state -> PendingFile? in
+    let file = state.withLock { state -> PendingFile? in
       defer { state.file = nil }
+      state.isWritable = false
       return state.file
-    }?.close()
+    }
+    file?.close()
   }
 }

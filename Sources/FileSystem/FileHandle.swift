@@ -31,7 +31,7 @@ package final class FileHandle: Sendable {
     self.isWriter = isWriter
     self.keepsCache = keepsCache
     self.onClose = onClose
-    if isWriter { body?.addWriter() }
+    if isWriter { body?.addWriter(file) }
   }
 
   deinit { close() }

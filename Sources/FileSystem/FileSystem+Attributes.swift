@@ -2,10 +2,21 @@ import FileCache
 import Platform
 
 extension FileSystem {
-  func attributes(of entry: TreeEntry, inode: UInt64) -> Attributes {
-    attributes(
+  /// - Parameter place: what it stands for, by which what a person has set of it is found.
+  func attributes(of entry: TreeEntry, at place: Place?, inode: UInt64) -> Attributes {
+    let set = entry.pending == nil ? place.flatMap { kept(of: $0, entry.line) } : nil
+    return attributes(
       inode, isDirectory: entry.isFolder, size: entry.isFolder ? 0 : entry.line.size ?? 0,
-      modified: entry.line.modified, mode: entry.pending?.record.mode)
+      modified: set?.modified ?? entry.line.modified, mode: entry.pending?.record.mode ?? set?.mode)
+  }
+
+  /// What was set of a file or folder; nothing, when that was another version.
+  func kept(of place: Place, _ line: ListingEntry?) -> KeptAttributes? {
+    guard queue != nil, !keptAttributes.isEmpty else { return nil }
+    let (folder, name) = place.line
+    guard let kept = keptAttributes.attributes(of: name, in: folder) else { return nil }
+    if let line, !line.isFolder, !kept.belong(to: line.tag, size: line.size) { return nil }
+    return kept
   }
 
   /// A file as the kernel was told of it.
@@ -24,9 +35,10 @@ extension FileSystem {
 
   /// The root is there whatever the store says: a mount may be made with no network.
   private var rootAttributes: Attributes {
-    attributes(
+    let set = kept(of: .folder(options.root), nil)
+    return attributes(
       NodeTable.root, isDirectory: true, size: 0,
-      modified: listings.remembered(options.root)?.newest)
+      modified: set?.modified ?? listings.remembered(options.root)?.newest, mode: set?.mode)
   }
 
   /// A folder's attributes from memory, for `.` and `..`.
@@ -37,7 +49,7 @@ extension FileSystem {
     else {
       return attributes(inode, isDirectory: true, size: 0, modified: nil)
     }
-    return attributes(of: TreeEntry(entry), inode: inode)
+    return attributes(of: TreeEntry(entry), at: node.place, inode: inode)
   }
 
   private func attributes(

@@ -16,10 +16,9 @@ extension FileSystem {
       lines: MergedListing(answer.listing, changes: changes(of: answer.listing)),
       own: attributes(ofFolder: inode), parent: attributes(ofFolder: node.parent),
       attributes: { [self] entry in
-        let inode = place(of: entry.line, in: folder).map { place in
-          tree.withLock { $0.inode(of: place) }
-        }
-        return attributes(of: entry, inode: inode ?? 0)
+        let place = place(of: entry.line, in: folder)
+        let inode = place.map { place in tree.withLock { $0.inode(of: place) } }
+        return attributes(of: entry, at: place, inode: inode ?? 0)
       },
       onClose: { [listings] in listings.hide(folder) })
   }

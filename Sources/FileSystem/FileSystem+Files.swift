@@ -4,7 +4,7 @@ import Glibc
 import Platform
 
 extension FileSystem {
-  /// Opens a file for reading (FUSE_OPEN): a copy that was just confirmed, else the store's answer,
+  /// Opens a file (FUSE_OPEN): a copy that was just confirmed, else the store's answer,
   /// else the copy.
   ///
   /// ESTALE means that the object is no longer what the kernel was told: it looks the name up anew
@@ -17,13 +17,25 @@ extension FileSystem {
     guard case .object(let object) = node.place else {
       throw Failure(.isDirectory, "inode \(inode) is a folder")
     }
-    guard flags & O_ACCMODE == O_RDONLY, flags & O_TRUNC == 0 else {
-      throw Failure(.readOnly, "\(object): the mount is read-only")
+    if flags & O_ACCMODE != O_RDONLY {
+      return try openForWriting(object, node, inode, flags: flags, caller)
+    }
+    if flags & O_TRUNC != 0 {
+      let handle = try openForWriting(object, node, inode, flags: flags, caller)
+      defer { handle.close() }
+      try flush(handle)
     }
     if let handle = try openPending(object, inode) { return handle }
+    return try openStored(object, node, inode, isWriter: false, caller)
+  }
+
+  /// Opens what the store has, or the copy of it.
+  func openStored(
+    _ object: ObjectName, _ node: Node, _ inode: UInt64, isWriter: Bool, _ caller: Caller
+  ) throws(Failure) -> FileHandle {
     if let file = parked.take(object) ?? confirmed(object, node, caller.lane) {
       readAhead(after: object, node, isKept: true, caller)
-      return try admit(file, node, inode, caller)
+      return try admit(file, node, inode, isWriter: isWriter, caller)
     }
     guard caller.lane > .fast else { throw .takesTime }
     let file: OpenFile?
@@ -33,7 +45,7 @@ extension FileSystem {
       throw refusal(error, object, node)
     }
     guard let file else { throw .mustWait }
-    return try admit(file, node, inode, caller)
+    return try admit(file, node, inode, isWriter: isWriter, caller)
   }
 
   /// Opens what the store says is current; the copy, when it says nothing for too long.
@@ -70,9 +82,9 @@ extension FileSystem {
   }
 
   /// Makes a handle of a file, if its version is the one that the kernel was told of.
-  private func admit(_ file: OpenFile, _ node: Node, _ inode: UInt64, _ caller: Caller)
-    throws(Failure) -> FileHandle
-  {
+  private func admit(
+    _ file: OpenFile, _ node: Node, _ inode: UInt64, isWriter: Bool, _ caller: Caller
+  ) throws(Failure) -> FileHandle {
     let mayRefuse = caller.lane > .fast
     let opening = tree.withLock {
       $0.open(inode, FileFacts(file), content: file.version, mayRefuse: mayRefuse)
@@ -94,7 +106,8 @@ extension FileSystem {
     }
     let body = queue == nil ? nil : tree.withLock { $0.body(of: inode) }
     return FileHandle(
-      inode: inode, object: file.object, file: file, body: body, keepsCache: keepsCache,
+      inode: inode, object: file.object, file: file, body: body, isWriter: isWriter,
+      keepsCache: keepsCache,
       onClose: { [self] in closed(inode) })
   }
 

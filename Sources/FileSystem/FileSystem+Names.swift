@@ -38,13 +38,13 @@ extension FileSystem {
     }
     guard let facts = found.facts else {
       return Entry(
-        attributes: attributes(of: found, inode: inode), entryTimeout: believed,
+        attributes: attributes(of: found, at: node.place, inode: inode), entryTimeout: believed,
         attributesTimeout: believed)
     }
     let told = tree.withLock { $0.tell(inode, facts) }
     guard told == facts else { return entry(inode, told, believed) }
     return Entry(
-      attributes: attributes(of: found, inode: inode), entryTimeout: believed,
+      attributes: attributes(of: found, at: node.place, inode: inode), entryTimeout: believed,
       attributesTimeout: found.line.size == nil ? .zero : believed)
   }
 
@@ -158,7 +158,7 @@ extension FileSystem {
     // Without a size the kernel must come back before it shows one.
     let isMeasured = entry.isFolder || entry.line.size != nil
     return Entry(
-      attributes: attributes(of: entry, inode: inode), entryTimeout: believed,
+      attributes: attributes(of: entry, at: place, inode: inode), entryTimeout: believed,
       attributesTimeout: isMeasured ? believed : .zero)
   }
 

@@ -153,7 +153,7 @@ extension FileSystem {
       file.close()
       throw Failure(.noEntry, "inode \(inode) is not known")
     }
-    body.show(file)
+    body.read(from: file)
     return FileHandle(
       inode: inode, object: object, file: nil, body: body, keepsCache: false,
       onClose: { [self] in closed(inode) })

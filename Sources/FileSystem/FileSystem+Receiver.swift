@@ -14,11 +14,16 @@ extension FileSystem: StoredFileReceiver {
       noteStoredFolder(folder)
       return false
     }
-    let isKept = false
+    let isKept = cache.adopt(file.path, size: file.size, as: object, file.info) != nil
     guard let name = listings.options.names.name(of: segment) else { return isKept }
     let entry = ListingEntry(
       name: name, kind: .file, size: file.info.size ?? file.size, tag: file.info.tag,
       modified: file.info.modified, contentType: file.info.contentType)
+    keptAttributes.set(
+      KeptAttributes(
+        tag: entry.tag, size: entry.size, modified: file.modified,
+        mode: file.mode == 0o644 ? nil : file.mode, extended: file.attributes),
+      of: segment, in: folder)
     noteStored(name, in: folder, entry)
     noteStoredFolder(folder)
     tree.withLock { _ = $0.handOver(.object(object), FileFacts(entry)) }

@@ -1,6 +1,7 @@
 import BucketStore
 import FileCache
 import Glibc
+import PendingQueue
 package import Platform
 
 extension FileSystem {
@@ -18,13 +19,15 @@ extension FileSystem {
   package func extendedAttribute(_ name: ByteString, of inode: UInt64, _ caller: Caller)
     throws(Failure) -> [UInt8]
   {
-    guard name.hasPrefix(Self.attributePrefix),
+    let isOwn = name.hasPrefix(Self.attributePrefix)
+    // The kernel asks for others at each write.
+    guard isOwn || (name.hasPrefix("user.") && queue != nil),
       let found = try extendedAttributes(of: inode, caller).first(where: { $0.name == name })
     else { throw Failure(.noAttribute, "inode \(inode): no attribute \(name)") }
     return found.value.bytes
   }
 
-  private static let attributePrefix: ByteString = "user.bucketfs."
+  static let attributePrefix: ByteString = "user.bucketfs."
 
   private func extendedAttributes(of inode: UInt64, _ caller: Caller) throws(Failure) -> [(
     name: ByteString, value: ByteString
@@ -32,7 +35,7 @@ extension FileSystem {
     let node = try node(inode)
     // A long listing may have to be read, or a copy to be compared with its checksum.
     guard caller.lane > .fast else { throw .takesTime }
-    var facts: [(String, ByteString?)]
+    let facts: [(String, ByteString?)]
     switch node.place {
     case .folder(let folder):
       let listing = listings.kept(folder)
@@ -41,6 +44,10 @@ extension FileSystem {
         ("fetched_at", listing.map { ByteString($0.fetchedAt.text) }),
       ]
     case .object(let object):
+      if let pending = queue.flatMap({ $0.isEmpty ? nil : $0.entry(for: object) }) {
+        facts = self.facts(of: pending)
+        break
+      }
       let copy = cache.copy(of: object)
       let listed = listings.kept(FolderName(containing: object))?.entry(node.name)
       facts = [
@@ -53,7 +60,18 @@ extension FileSystem {
     }
     return facts.compactMap { name, value in
       value.map { (Self.attributePrefix + ByteString(name), $0) }
-    }
+    } + setAttributes(of: node).map { ($0.key, ByteString($0.value)) }
+  }
+
+  private func facts(of pending: PendingEntry) -> [(String, ByteString?)] {
+    let record = pending.record
+    return [
+      ("state", ByteString(record.state.rawValue)),
+      ("reason", record.failure.map { ByteString($0.reason) }),
+      ("attempts", ByteString("\(record.attempts)")),
+      ("content_type", ByteString(record.contentType)),
+      ("key", record.object.key),
+    ]
   }
 
   /// An entry made of a copy, where no listing is kept and the store cannot be asked.
@@ -68,17 +86,22 @@ extension FileSystem {
 
   /// What statfs(2) shows (FUSE_STATFS). Never waits, on either lane.
   ///
-  /// Used is what the copies take, free is what the device has left for more.
+  /// Used is what the copies and the pending files take; free is what the device has left, for
+  /// pending files where files can be written.
   package func statistics(_ caller: Caller) -> Statistics {
-    let usage = cache.usage
-    var device = statvfs()
-    let isKnown = cache.options.directory.withCString { statvfs($0, &device) } == 0
-    let free = isKnown ? UInt64(device.f_bavail) &* UInt64(device.f_frsize) : 0
-    let used = UInt64(max(usage.bytes, 0))
+    let free = Self.room(in: queue?.path ?? cache.options.directory)
+    let used = UInt64(max(cache.usage.bytes &+ (queue?.counts.bytes ?? 0), 0))
     return Statistics(
       blockSize: Self.blockSize, blocks: (used &+ free) / UInt64(Self.blockSize),
       freeBlocks: free / UInt64(Self.blockSize), files: UInt64(nodeCount),
       longestName: UInt32(KeyNames.longestName))
+  }
+
+  /// Bytes that a folder's disk has left for this user.
+  private static func room(in folder: String) -> UInt64 {
+    var device = statvfs()
+    guard folder.withCString({ statvfs($0, &device) }) == 0 else { return 0 }
+    return UInt64(device.f_bavail) &* UInt64(device.f_frsize)
   }
 
   private static let blockSize: UInt32 = 4096

@@ -24,6 +24,10 @@ package final class FileSystem: Sendable {
   let madeAt = Timestamp.now
   let patience: Patience
   let readAhead: FileReadAhead
+  /// What a person has set of files and folders, and the store does not keep.
+  let keptAttributes: AttributeTable
+  /// Names that this file system itself is changing: the queue's word of them is no news.
+  let ours = Locked([ObjectName: Int]())
   private let notifier = Locked<(any KernelNotifier)?>(nil)
 
   /// Joins a store with what is kept of it; listings are kept beside the copies.
@@ -38,6 +42,7 @@ package final class FileSystem: Sendable {
     self.store = store
     self.queue = queue
     self.options = options
+    keptAttributes = AttributeTable(cache.database)
     patience = Patience(limit: options.patience)
     readAhead = FileReadAhead(cache)
     var listingOptions = ListingOptions(
@@ -48,10 +53,14 @@ package final class FileSystem: Sendable {
     listings = Listings(store: store, database: cache.database, options: listingOptions)
     tree = Locked(NodeTable(root: .folder(options.root)))
     listings.observe { [weak self] old, new in self?.announce(old, new) }
+    queue?.observe { [weak self] change in self?.announce(change) }
   }
 
   /// Whether nothing can be changed.
-  var isReadOnly: Bool { options.readOnly || queue == nil }
+  var isReadOnly: Bool { !isWritable }
+
+  /// Whether files can be written.
+  package var isWritable: Bool { !options.readOnly && queue != nil }
 
   /// Names the one who tells the kernel of changes; before the first request is served.
   package func connect(_ notifier: any KernelNotifier) {
@@ -104,6 +113,44 @@ package final class FileSystem: Sendable {
   /// Has the kernel ask for the attributes of an inode again, from this moment on.
   func forgetAttributes(of inode: UInt64) {
     notifier.withLock { $0 }?.forgetAttributes(of: inode)
+  }
+
+  /// Has the kernel look the name of a node up anew.
+  func forgetName(of node: Node) {
+    notifier.withLock { $0 }?.invalidateEntry(parent: node.parent, name: node.name)
+  }
+
+  /// Something pending has changed otherwise than through a call on this file system.
+  private func announce(_ change: PendingChange) {
+    guard change.kind != .state, let notifier = notifier.withLock({ $0 }),
+      ours.withLock({ $0[change.object] == nil })
+    else { return }
+    let folder = FolderName(containing: change.object)
+    let segment = change.object.key.dropFirst(folder.prefix.count)
+    guard let name = listings.options.names.name(of: segment),
+      let parent = tree.withLock({ $0.node(of: .folder(folder))?.inode })
+    else { return }
+    // One that is stored shows as it was.
+    if change.kind == .gone,
+      recent.withLock({ $0.change(name, in: folder, since: .epoch)?.entry != nil })
+    {
+      return
+    }
+    notifier.invalidateEntry(parent: parent, name: name)
+  }
+
+  /// Changes what is pending under a name, so that the kernel, which knows, is not told of it.
+  func changing<Result>(
+    _ object: ObjectName, _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    ours.withLock { $0[object, default: 0] += 1 }
+    defer {
+      ours.withLock { ours in
+        let count = (ours[object] ?? 1) - 1
+        ours[object] = count > 0 ? count : nil
+      }
+    }
+    return try body()
   }
 
   /// A listing gave way to a different one: the kernel must not go on believing the old.

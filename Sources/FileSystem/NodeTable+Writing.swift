@@ -1,3 +1,5 @@
+import BucketStore
+import FileCache
 import Platform
 
 /// What writing does to inodes.
@@ -50,6 +52,7 @@ extension NodeTable {
   mutating func unlink(_ place: Place) {
     let inode = inode(of: place)
     guard nodes[inode] != nil else { return }
+    nodes[inode]?.isUnlinked = true
     detach(inode)
   }
 
@@ -64,5 +67,35 @@ extension NodeTable {
     node.name = name
     nodes[inode] = node
     moved[target] = inode
+  }
+
+  /// Gives a folder another name, and with it all beneath.
+  mutating func renameFolder(
+    _ source: FolderName, to target: FolderName, parent: UInt64, name: ByteString
+  ) {
+    let below = nodes.filter { inode, node in
+      guard inode != Self.root, !node.isDetached else { return false }
+      return switch node.place {
+      case .folder(let folder): folder != source && source.contains(folder)
+      case .object(let object): source.contains(FolderName(containing: object))
+      }
+    }
+    rename(.folder(source), to: .folder(target), parent: parent, name: name)
+    for (_, node) in below {
+      let place: Place =
+        switch node.place {
+        case .folder(let folder):
+          .folder(
+            FolderName(
+              bucket: target.bucket,
+              prefix: target.prefix + folder.prefix.dropFirst(source.prefix.count)))
+        case .object(let object):
+          .object(
+            ObjectName(
+              bucket: target.bucket,
+              key: target.prefix + object.key.dropFirst(source.prefix.count)))
+        }
+      rename(node.place, to: place, parent: node.parent, name: node.name)
+    }
   }
 }

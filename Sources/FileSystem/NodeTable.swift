@@ -22,6 +22,8 @@ struct Node: Sendable {
   var body: FileBody?
   /// Whether its pending bytes are the store's by now: what the queue still says of it is no news.
   var isHandedOver = false
+  /// Removed here, or replaced: what is written to it is nobody's but its handles'.
+  var isUnlinked = false
 
   init(place: Place, parent: UInt64, name: ByteString) {
     self.place = place

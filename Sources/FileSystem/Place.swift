@@ -32,6 +32,17 @@ enum Place: Hashable, Sendable, CustomStringConvertible {
     return hash > NodeTable.root ? hash : hash + 2
   }
 
+  /// The folder that it is in, and its segment of the key there; a folder's ends in `/`. For the
+  /// list of buckets itself both are as if it were in itself.
+  var line: (folder: FolderName, name: ByteString) {
+    switch self {
+    case .object(let object):
+      let folder = FolderName(containing: object)
+      return (folder, object.key.dropFirst(folder.prefix.count))
+    case .folder(let folder): return (folder.parent ?? .buckets, folder.segment + "/")
+    }
+  }
+
   var description: String {
     switch self {
     case .folder(let folder): folder.description

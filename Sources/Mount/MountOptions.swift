@@ -58,6 +58,9 @@ package struct MountOptions: Sendable {
   /// Requests of 1 MiB are read 1.2 times faster than those of 128 KiB, the kernel's default.
   static let maxRead: UInt32 = 1 << 20
 
+  /// The largest write that the kernel hands over, in bytes: the most that libfuse has room for.
+  static let maxWrite: UInt32 = 1 << 20
+
   /// The value of `-o` for libfuse; later words win over earlier ones.
   var libraryOptions: String {
     var words = [

@@ -18,7 +18,7 @@ enum Operations {
     setDirectories(&table)
     setFiles(&table)
     setExtendedAttributes(&table)
-    setRefusals(&table)
+    setWriting(&table)
     return table
   }
 

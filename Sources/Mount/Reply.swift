@@ -13,6 +13,10 @@ enum Reply {
   case missing(timeout: Span)
   case attributes(Entry)
   case file(FileHandle, flags: CInt)
+  /// A file was made and opened; its lookup has been counted.
+  case created(Entry, FileHandle, flags: CInt)
+  /// How many bytes were written.
+  case written(Int)
   case directory(DirectoryHandle)
   /// Bytes in this thread's scratch memory, sent before the thread serves anything else.
   case bytes(UnsafeRawBufferPointer)
@@ -45,6 +49,11 @@ enum Reply {
         // Nothing was written, so there is nothing to flush: saves a request at every close.
         info.noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
       }
+    case .created(let entry, let handle, let flags):
+      withUnsafePointer(to: entry.parameters) { parameters in
+        Self.open(request, handle, handles, as: parameters) { $0.flags = flags }
+      }
+    case .written(let count): fuse_reply_write(request, count)
     case .directory(let handle): Self.open(request, handle, handles) { _ in }
     case .bytes(let bytes), .entries(let bytes, _):
       fuse_reply_buf(
@@ -62,8 +71,11 @@ enum Reply {
     case .entries(_, let counted):
       for inode in counted { fileSystem.forget(inode, count: 1) }
     case .file(let handle, _): handle.close()
+    case .created(let entry, let handle, _):
+      handle.close()
+      fileSystem.forget(entry.inode, count: 1)
     case .directory(let handle): handle.close()
-    case .done, .missing, .attributes, .bytes, .length, .statistics: break
+    case .done, .missing, .attributes, .bytes, .written, .length, .statistics: break
     }
   }
 
@@ -75,14 +87,19 @@ enum Reply {
   }
 
   /// Hands an object to the kernel by its number; nobody holds it when the kernel refuses.
+  ///
+  /// - Parameter entry: for a file that was made.
   private static func open<Object: Handle>(
     _ request: fuse_req_t, _ object: Object, _ handles: Handles,
-    _ set: (inout fuse_file_info) -> Void
+    as entry: UnsafePointer<fuse_entry_param>? = nil, _ set: (inout fuse_file_info) -> Void
   ) -> CInt {
     var info = fuse_file_info()
     set(&info)
     info.fh = handles.add(object)
-    let code = fuse_reply_open(request, &info)
+    let code =
+      if let entry { fuse_reply_create(request, entry, &info) } else {
+        fuse_reply_open(request, &info)
+      }
     if code != 0 { _ = handles.remove(info.fh) }
     return code
   }

@@ -34,17 +34,54 @@ final class Server: Sendable {
     _ pointer: fuse_req_t?,
     _ operation: @escaping @Sendable (Server, Caller) throws(Failure) -> Reply
   ) {
+    serve(pointer) { server in
+      let work: Operation = { caller throws(Failure) in try operation(server, caller) }
+      return (work, { work })
+    }
+  }
+
+  /// Serves a request with bytes that are gone once the callback returns: in the fast lane from
+  /// where they are, in the slow one from a copy.
+  static func serve(
+    _ pointer: fuse_req_t?, _ bytes: UnsafePointer<CChar>?, _ count: Int,
+    _ operation:
+      @escaping @Sendable (Server, UnsafeRawBufferPointer, Caller) throws(Failure) -> Reply
+  ) {
+    let address = UInt(bitPattern: bytes)
+    serve(pointer) { server in
+      (
+        { caller throws(Failure) in
+          let start = UnsafeRawPointer(bitPattern: address)
+          return try operation(server, UnsafeRawBufferPointer(start: start, count: count), caller)
+        },
+        {
+          let copy = Array(UnsafeRawBufferPointer(start: bytes, count: count))
+          return { caller throws(Failure) in
+            try copy.withUnsafeBufferPointer { (bytes) throws(Failure) in
+              try operation(server, UnsafeRawBufferPointer(bytes), caller)
+            }
+          }
+        }
+      )
+    }
+  }
+
+  /// - Parameter operation: gives what to do in the fast lane, and what makes that which is to be
+  ///   done in the slow one, while the callback has not returned.
+  private static func serve(
+    _ pointer: fuse_req_t?, _ operation: (Server) -> (fast: Operation, slow: () -> Operation)
+  ) {
     guard let pointer else { return }
     guard let server = from(fuse_req_userdata(pointer)) else {
       fuse_reply_err(pointer, EIO)
       return
     }
     let request = Request(pointer)
-    let work: Operation = { caller throws(Failure) in try operation(server, caller) }
     let caller = Caller(processID: request.processID, lane: .fast, call: server.fastCall)
-    switch request.serve(caller, work, server) {
+    let (fast, slow) = operation(server)
+    switch request.serve(caller, fast, server) {
     case .answered: break
-    case .moves(let waiting, let lane): server.slowLane.accept(waiting, work, server, on: lane)
+    case .moves(let waiting, let lane): server.slowLane.accept(waiting, slow(), server, on: lane)
     }
   }
 
@@ -75,7 +112,10 @@ final class Server: Sendable {
     want(FUSE_CAP_SPLICE_WRITE, false)
     want(FUSE_CAP_SPLICE_MOVE, false)
     want(FUSE_CAP_WRITEBACK_CACHE, false)
+    // An open that empties a file does so in one step.
+    want(FUSE_CAP_ATOMIC_O_TRUNC, true)
     connection.max_read = MountOptions.maxRead
+    connection.max_write = MountOptions.maxWrite
     connection.max_readahead = MountOptions.maxRead
     // Reads count as background. With the default of 12, a dozen readers that wait stop every other
     // one; a few hundred have two reads each under way.

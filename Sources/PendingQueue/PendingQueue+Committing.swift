@@ -124,10 +124,10 @@ extension PendingQueue {
     return state.withLock { $0.phase != .closing }
   }
 
-  /// Makes all that is acknowledged durable: bytes, then records, then names.
+  /// Makes all that is acknowledged durable: bytes, then records, then names. Waits for the disk.
   ///
   /// One at a time: who comes second finds all of the first one's work done.
-  func commit() {
+  package func commit() {
     _ = state.wait { state -> Bool? in
       if state.isCommitting { return nil }
       state.isCommitting = true

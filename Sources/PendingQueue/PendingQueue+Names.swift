@@ -59,16 +59,21 @@ extension PendingQueue {
   ///
   /// Also while it is being sent: then the store ends with the new name only.
   /// - Parameter base: what the store has under the new name; where something is pending there,
-  ///   its base is used instead.
+  ///   its base is used instead. Asked for under the queue's lock, once nothing is: what was stored
+  ///   there a moment ago is known by then.
   /// - Throws: `Errno`; ENOENT when nothing is pending under the old name.
-  package func rename(_ object: ObjectName, to target: ObjectName, base: PendingBase)
-    throws(Errno)
-  {
+  package func rename(
+    _ object: ObjectName, to target: ObjectName, base: @autoclosure () -> PendingBase
+  ) throws(Errno) {
     guard object != target else { return }
     try retireEarlier(object)
-    guard let id = state.withLock({ $0.shown(object)?.record.id }), let record = begin(id),
-      record.object == object
-    else { throw .noEntry }
+    guard let id = state.withLock({ $0.shown(object)?.record.id }), let record = begin(id) else {
+      throw .noEntry
+    }
+    guard record.object == object, record.operation == .put else {
+      end(id, nil)
+      throw .noEntry
+    }
     // A try that runs, or one that ran, may have left something under the old name.
     let flight = state.withLock { $0.slots[id]?.flight }
     let type = contentTypes.type(for: target.key)
@@ -79,13 +84,20 @@ extension PendingQueue {
       moved.object = target
       moved.contentType = type
       moved.placed = state.stamp(now)
-      moved.base = base
       moved.tried = []
       moved.upload = nil
       moved.attempts = 0
       moved.nextTry = nil
-      if moved.state == .uploading { moved.state = .waiting }
-      if let old = state.lastPut(target) { moved.follow(old.record) }
+      let mayDoNow = record.state == .failed && record.failure?.concernsName ?? false
+      if record.state == .uploading || mayDoNow {
+        moved.state = .waiting
+        moved.failure = nil
+      }
+      if let old = state.lastPut(target) {
+        moved.follow(old.record)
+      } else {
+        moved.base = base()
+      }
       guard mayBeThere else { return (moved, nil) }
       let stamp = state.stamp(now)
       moved.left = PendingRecord.LeftName(
@@ -108,6 +120,7 @@ extension PendingQueue {
         state.insert(slot)
       }
       state.acknowledge(slot)
+      state.catchUp(slot, base)
       if slot.record.state != .writing {
         let stopped = state.supersedeEarlier(slot)
         flights.withLock { $0 += stopped }
@@ -154,16 +167,22 @@ extension PendingQueue {
   /// Removes what is pending under a name; what an upload on its way stores is deleted again.
   ///
   /// Open handles go on reading and writing the bytes, which are never sent.
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
+  /// - Throws: `Errno`; ENOENT when nothing is pending under the name, also when what was pending
+  ///   has been stored meanwhile.
   package func remove(_ object: ObjectName) throws(Errno) {
-    let ids = state.withLock { state -> [PendingID] in
-      guard state.shown(object) != nil else { return [] }
-      return (state.chains[object] ?? []).reversed().filter { id in
+    let (shown, ids) = state.withLock { state -> (PendingID?, [PendingID]) in
+      guard let shown = state.shown(object)?.record.id else { return (nil, []) }
+      let ids = (state.chains[object] ?? []).reversed().filter { id in
         state.slots[id]?.record.operation == .put
       }
+      return (shown, ids)
     }
-    guard !ids.isEmpty else { throw .noEntry }
-    for id in ids { try retire(id) }
+    guard let shown else { throw .noEntry }
+    var wasThere = false
+    for id in ids {
+      if try retire(id), id == shown { wasThere = true }
+    }
+    if !wasThere { throw .noEntry }
   }
 
   /// Removes every file of the owner, bytes included.
@@ -194,8 +213,11 @@ extension PendingQueue {
   }
 
   /// Takes a record out: at once, or as a deletion of what its tries may have stored.
-  func retire(_ id: PendingID) throws(Errno) {
-    guard let record = begin(id) else { return }
+  ///
+  /// - Returns: false when it had gone by itself.
+  @discardableResult
+  func retire(_ id: PendingID) throws(Errno) -> Bool {
+    guard let record = begin(id) else { return false }
     let (flight, isKnown) = state.withLock { state -> (Flight?, Bool) in
       guard let slot = state.slots[id] else { return (nil, true) }
       // A later record that knows of the tries will replace or delete what they stored.
@@ -212,7 +234,7 @@ extension PendingQueue {
           slot.isBusy = false
           state.remove(id)
         }
-        return
+        return true
       }
       let now = options.clock()
       let deletion = record.deletion(id: id, now)
@@ -226,6 +248,7 @@ extension PendingQueue {
         state.acknowledge(slot)
       }
       flight?.call.cancellation.cancel()
+      return true
     } catch {
       end(id, nil)
       throw error
@@ -242,5 +265,26 @@ extension PendingRecord {
       state: .waiting, owner: owner)
     deletion.tried = tried
     return deletion
+  }
+}
+
+extension PendingFailure {
+  /// Whether another name is another matter: the store may take the file under it.
+  fileprivate var concernsName: Bool {
+    !isRetryable && kind != Self.interrupted && kind != Self.damaged
+  }
+}
+
+extension QueueState {
+  /// Tells a record that has just taken its name what happened to the one before it while it was
+  /// being written: that one was tried, or stored.
+  mutating func catchUp(_ slot: Slot, _ base: () -> PendingBase) {
+    let before = slot.record
+    if let old = earlier(slot).last(where: { $0.record.operation == .put }) {
+      slot.record.follow(old.record)
+    } else {
+      slot.record.base = base()
+    }
+    if slot.record != before { slot.needsSave = true }
   }
 }

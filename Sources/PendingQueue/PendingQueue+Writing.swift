@@ -30,8 +30,8 @@ extension PendingQueue {
         end(record.id, nil)
         throw error
       }
-      end(record.id, nil)
-      return try make(object, new) { (content) throws(Errno) in
+      // Let go once the new record follows it: what its upload learns reaches that one.
+      return try make(object, new, following: record.id) { (content) throws(Errno) in
         guard keepingBytes else { return }
         try content.fill(from: old.file.descriptor, size: old.shape.withLock { $0.size })
       }
@@ -109,10 +109,16 @@ extension PendingQueue {
   }
 
   /// Makes a record with its data file, to be filled by the caller, and opens it for writing.
+  ///
+  /// - Parameter old: a record that this thread changes, and lets go with this.
   private func make(
-    _ object: ObjectName, _ new: NewFile, _ fill: (Content) throws(Errno) -> Void
+    _ object: ObjectName, _ new: NewFile, following old: PendingID? = nil,
+    _ fill: (Content) throws(Errno) -> Void
   ) throws(Errno) -> PendingFile {
-    guard Self.size(of: new.attributes) <= Self.attributeLimit else { throw .noSpace }
+    guard Self.size(of: new.attributes) <= Self.attributeLimit else {
+      if let old { end(old, nil) }
+      throw .noSpace
+    }
     let now = options.clock()
     let type = contentTypes.type(for: object.key)
     // In the chain before it is on disk, so that what an earlier record learns reaches this one.
@@ -129,6 +135,10 @@ extension PendingQueue {
       slot.users = 1
       slot.writers = 1
       state.insert(slot)
+      if let old, let slot = state.slots[old] {
+        slot.isBusy = false
+        state.schedule.consider(old)
+      }
       return record
     }
     do throws(Errno) {

@@ -12,7 +12,8 @@ package final class PendingQueue: Sendable {
   package static let attributeLimit = 16 << 10
 
   let options: QueueOptions
-  let store: any WritableStore
+  /// Where everything goes.
+  package let store: any WritableStore
   let directory: QueueDirectory
   let contentTypes = ContentTypes()
   /// The queue's lock; taken before a content's.
@@ -105,6 +106,16 @@ package final class PendingQueue: Sendable {
   package func hasEntries(below prefix: ByteString, in bucket: ByteString) -> Bool {
     state.withLock { $0.index.hasFiles(below: prefix, in: bucket) }
   }
+
+  /// Whether a folder holds pending files, or folders of such, besides one name. Memory only.
+  package func hasEntries(in prefix: ByteString, of bucket: ByteString, besides name: ByteString)
+    -> Bool
+  {
+    state.withLock { $0.index.hasFiles(in: prefix, of: bucket, besides: name) }
+  }
+
+  /// The folder's absolute path.
+  package var path: String { directory.path }
 
   /// All of the owner's files, oldest first.
   package var entries: [PendingEntry] {

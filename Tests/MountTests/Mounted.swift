@@ -40,18 +40,38 @@ final class Mounted {
     _ body: (Mounted) throws -> Void
   ) throws {
     let before = try descriptors(below: scratch.path)
-    try run(try Mounted(store, scratch, announced, maxAge, change), body)
+    try run(
+      try Mounted(scratch, announced, change) { try Self.fileSystem(store, scratch, maxAge) }, body)
     if abandoning {
       // The channel, and all that may still answer through it, stay until the process ends.
       #expect(try descriptors(below: scratch.path).contains("/dev/fuse"))
       return
     }
+    try expectNothingLeft(since: before, scratch)
+  }
+
+  /// The same, of a mount that can be written to.
+  static func write(
+    _ store: any WritableStore, at scratch: Scratch, _ writing: Writing? = nil,
+    expecting announced: [String] = [], maxAge: Span = .seconds(1), _ body: (Mounted) throws -> Void
+  ) throws {
+    let before = try descriptors(below: scratch.path)
+    let writing = writing ?? Writing(directory: scratch.path("data"))
+    try run(
+      try Mounted(scratch, announced, { $0.readOnly = false }) {
+        try Self.fileSystem(store, scratch, maxAge, writing)
+      }, body)
+    try expectNothingLeft(since: before, scratch)
+  }
+
+  private static func expectNothingLeft(since before: [String], _ scratch: Scratch) throws {
     // The last threads of the cache let go of it a little later than it is closed.
     let deadline = Instant.now + .seconds(10)
     while try descriptors(below: scratch.path) != before, Instant.now < deadline {
       usleep(10_000)
     }
-    #expect(try descriptors(below: scratch.path) == before, "descriptors were left open")
+    let left = try descriptors(below: scratch.path)
+    #expect(left == before, "descriptors were left open")
   }
 
   private static func run(_ mounted: consuming Mounted, _ body: (Mounted) throws -> Void) throws {
@@ -65,14 +85,14 @@ final class Mounted {
   }
 
   private init(
-    _ store: any BucketStore, _ scratch: Scratch, _ announced: [String], _ maxAge: Span,
-    _ change: (inout MountOptions) -> Void
+    _ scratch: Scratch, _ announced: [String], _ change: (inout MountOptions) -> Void,
+    _ makeFileSystem: () throws -> FileSystem
   ) throws {
     path = scratch.path("mount")
     // It may be there already, and be a dead mount.
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw Errno.last }
     log = WatchedLog(announced)
-    fileSystem = try Self.fileSystem(store, scratch, maxAge)
+    fileSystem = try makeFileSystem()
     var options = MountOptions(mountPoint: path, source: "test")
     change(&options)
     let isReady = Locked(false)
@@ -96,6 +116,7 @@ final class Mounted {
     }
     if let failed = ending.withLock({ $0 }) {
       log.stop()
+      fileSystem.queue?.close()
       fileSystem.close()
       _ = try failed.get()
     }
@@ -120,6 +141,7 @@ final class Mounted {
   private func close() throws {
     session.stop()
     #expect(join(within: 30), "the mount does not end")
+    fileSystem.queue?.close()
     fileSystem.close()
     log.stop()
     #expect(log.unannounced == [])

@@ -1,4 +1,4 @@
-import BucketStore
+package import BucketStore
 import Platform
 
 /// One try to bring one record to the store. It talks to the store, and keeps nothing.
@@ -115,7 +115,7 @@ struct Attempt {
 
 extension PendingBase {
   /// Whether an object is still the one that the change was based on.
-  func matches(_ info: ObjectInfo) -> Bool {
+  package func matches(_ info: ObjectInfo) -> Bool {
     guard case .object(let version, let tag) = self else { return false }
     if let version, let found = info.version { return version == found }
     if let tag, let found = info.tag { return tag == found }

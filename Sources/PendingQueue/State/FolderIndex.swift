@@ -65,6 +65,15 @@ struct FolderIndex {
       || folder.folders.contains { hasFiles(below: prefix + $0 + "/", in: bucket) }
   }
 
+  /// Whether a folder holds anything but deletions and one name.
+  func hasFiles(in prefix: ByteString, of bucket: ByteString, besides name: ByteString) -> Bool {
+    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else { return false }
+    if folder.files.count > (folder.files[name] == nil ? 0 : 1) { return true }
+    return folder.folders.contains { inner in
+      inner != name && hasFiles(below: prefix + inner + "/", in: bucket)
+    }
+  }
+
   private mutating func makeFolder(_ key: FolderKey) {
     guard folders[key] == nil else { return }
     folders[key] = Folder()

@@ -1,0 +1,295 @@
+import BucketStore
+import FileCache
+import Glibc
+import PendingQueue
+package import Platform
+
+/// Giving names: of what is pending in the queue alone, of what the store has at the store, before
+/// the call returns.
+extension FileSystem {
+  /// A name that a file or folder has, or is to have.
+  private struct End {
+    let folder: FolderName
+    let parent: UInt64
+    let name: ByteString
+    let object: ObjectName
+    /// When it was asked what has the name.
+    let asked: Timestamp
+  }
+
+  /// Gives a file or folder another name (FUSE_RENAME), in place of what has it.
+  ///
+  /// - Parameter flags: those of renameat2(2); RENAME_NOREPLACE alone is kept.
+  /// - Throws: `Failure`; EXDEV for a folder that the store has (programs then copy it), EEXIST,
+  ///   ENOTEMPTY, EISDIR, ENOTDIR, EINVAL, the errors of `create` for the new name and those of
+  ///   `remove` for the old one.
+  package func rename(
+    _ name: ByteString, in parent: UInt64, to newName: ByteString, in newParent: UInt64,
+    flags: UInt32, _ caller: Caller
+  ) throws(Failure) {
+    guard caller.lane > .fast else { throw .takesTime }
+    let queue = try writable("\(name)")
+    // RENAME_NOREPLACE of linux/fs.h is 1.
+    guard flags & ~1 == 0 else {
+      throw Failure(.invalid, "\(name): names are not exchanged")
+    }
+    let folder = try self.folder(parent)
+    let newFolder = try self.folder(newParent)
+    let found = try existing(name, in: folder, caller)
+    guard let place = place(of: found.line, in: folder) else {
+      throw Failure(.noEntry, "\(folder)\(name): is not there")
+    }
+    let object = try newObject(newName, in: newFolder, queue)
+    try alone(with: .object(object), caller) { () throws(Failure) in
+      try keepBytes(of: object, caller)
+    }
+    let asked = Timestamp.now
+    let taken = try find(newName, in: newFolder, caller).entry
+    if taken != nil, flags & 1 != 0 {
+      throw Failure(.exists, "\(object): is there already")
+    }
+    let target = End(
+      folder: newFolder, parent: newParent, name: newName, object: object, asked: asked)
+    try touch(folder, caller)
+    try touch(newFolder, caller)
+    switch place {
+    case .folder(let inner):
+      let source = End(
+        folder: folder, parent: parent, name: name, object: inner.placeholder, asked: asked)
+      try renameFolder(inner, source, to: target, over: taken, queue, caller)
+    case .object(let from):
+      if from == object { return }
+      guard !isStored(found) || caller.lane == .slow else { throw .mustWait }
+      if taken?.isFolder ?? false { throw Failure(.isDirectory, "\(object): is a folder") }
+      let source = End(folder: folder, parent: parent, name: name, object: from, asked: asked)
+      try alone(with: place, caller) { () throws(Failure) in
+        try keepFolder(of: from, name, queue)
+        try renameFile(source, found, to: target, over: taken, queue, caller)
+        tree.withLock {
+          $0.rename(place, to: .object(object), parent: newParent, name: newName)
+        }
+      }
+    }
+  }
+
+  // MARK: - Files
+
+  private func renameFile(
+    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?,
+    _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) {
+    var found = found
+    for _ in 0..<3 {
+      guard let pending = found.pending else {
+        return try renameStored(source, found, to: target, over: taken, queue, caller)
+      }
+      if try renamePending(source, pending, to: target, over: taken, queue, caller) { return }
+      // It was stored at this very moment.
+      found = try existing(source.name, in: source.folder, caller)
+    }
+    throw Failure(.busy, "\(source.object): is made again and again")
+  }
+
+  /// - Returns: false when it is not pending any more.
+  private func renamePending(
+    _ source: End, _ pending: PendingEntry, to target: End, over taken: TreeEntry?,
+    _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) -> Bool {
+    if case .object = pending.record.base {
+      // The only other copy of the file is about to go.
+      try makeDurable(source.object, queue)
+      try deleteBase(of: pending, caller)
+      forget(source.object, source.name, in: source.folder)
+    }
+    do throws(Errno) {
+      try changing(source.object) { () throws(Errno) in
+        try changing(target.object) { () throws(Errno) in
+          try queue.rename(source.object, to: target.object, base: base(of: target, taken))
+        }
+      }
+      return true
+    } catch .noEntry {
+      return false
+    } catch {
+      throw Failure(
+        error, "\(source.object): cannot be renamed: \(error)", level: Self.level(error))
+    }
+  }
+
+  /// What the store has under a name that nothing is pending under: what was stored there since it
+  /// was asked about, else what was found.
+  private func base(of target: End, _ taken: TreeEntry?) -> PendingBase {
+    let stored = recent.withLock { $0.change(target.name, in: target.folder, since: target.asked) }
+    if let stored {
+      return stored.entry.map { .object(version: nil, tag: $0.tag) } ?? .absent
+    }
+    return newFile(over: taken, at: .object(target.object)).base
+  }
+
+  private func makeDurable(_ object: ObjectName, _ queue: PendingQueue) throws(Failure) {
+    do throws(Errno) {
+      guard let file = try queue.open(object) else { return }
+      defer { file.close() }
+      try file.sync()
+    } catch {
+      throw Failure(error, "\(object): is not safely on this device: \(error)", level: .error)
+    }
+  }
+
+  private func renameStored(
+    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?,
+    _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) {
+    if taken?.pending != nil {
+      return try replacePending(source, found, by: target, queue, caller)
+    }
+    let info = try moveStored(
+      source.object, to: target.object, replacing: taken != nil, queue, caller)
+    let line = ListingEntry(
+      name: target.name, kind: .file, size: info.size ?? found.line.size, tag: info.tag,
+      modified: info.modified, contentType: info.contentType)
+    var kept = kept(of: .object(source.object), found.line) ?? KeptAttributes()
+    kept.tag = line.tag
+    kept.size = line.size
+    // What the file shows as its time is the file's, whatever name it has.
+    kept.modified = kept.modified ?? found.line.modified
+    forget(target.object, target.name, in: target.folder)
+    keptAttributes.set(
+      kept, of: target.object.key.dropFirst(target.folder.prefix.count), in: target.folder)
+    noteStored(target.name, in: target.folder, line)
+    forget(source.object, source.name, in: source.folder)
+    tree.withLock { tree in
+      let inode = tree.inode(of: .object(source.object))
+      tree.nodes[inode]?.body?.base = .object(version: info.version, tag: info.tag)
+      tree.nodes[inode]?.told = FileFacts(line)
+    }
+  }
+
+  /// Moves an object at the store.
+  ///
+  /// - Returns: the store's facts of it under its new name.
+  private func moveStored(
+    _ source: ObjectName, to target: ObjectName, replacing: Bool, _ queue: PendingQueue,
+    _ caller: Caller
+  ) throws(Failure) -> ObjectInfo {
+    guard caller.lane == .slow else { throw .mustWait }
+    let store = queue.store
+    do throws(StoreError) {
+      if !replacing, source.bucket == target.bucket {
+        try store.move(source, to: target.key, caller.call)
+      } else {
+        // Who opens the target meanwhile sees the old bytes or the new, and never none.
+        try store.copy(source, to: target, overwriting: replacing, caller.call)
+        try store.delete(source, caller.call)
+      }
+      return try store.info(target, caller.call)
+    } catch {
+      throw Failure(error, "\(source) to \(target)")
+    }
+  }
+
+  /// Puts the bytes of an object into the queue in place of what is pending under another name, as
+  /// the queue alone knows how to replace that safely; then the object goes.
+  private func replacePending(
+    _ source: End, _ found: TreeEntry, by target: End, _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) {
+    let inode = tree.withLock { $0.inode(of: .object(source.object)) }
+    let node = try node(inode)
+    let handle = try openStored(source.object, node, inode, isWriter: false, caller)
+    defer { handle.close() }
+    let shown = attributes(of: found, at: .object(source.object), inode: inode)
+    let new = NewFile(base: .absent, mode: shown.mode & 0o777, modified: shown.modified)
+    guard let bytes = handle.file else {
+      throw Failure(.stale, "\(source.object): is not what it was")
+    }
+    let file = try adopt(bytes, as: target.object, new, queue, caller)
+    defer { file.close() }
+    do throws(Errno) {
+      try changing(target.object) { () throws(Errno) in
+        try file.flush()
+        try file.sync()
+      }
+    } catch {
+      throw Failure(
+        error, "\(target.object): is not safely on this device: \(error)", level: .error)
+    }
+    try deleteStored(source.object, caller)
+    forget(source.object, source.name, in: source.folder)
+    let facts = FileFacts(pendingSize: file.size, file.modified)
+    tree.withLock { $0.becomePending(inode, facts) }
+  }
+
+  // MARK: - Folders
+
+  /// Of a folder that only the queue knows, every file gets its new name; one that the store has
+  /// is for programs to copy.
+  private func renameFolder(
+    _ inner: FolderName, _ source: End, to target: End, over taken: TreeEntry?,
+    _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) {
+    let segment = target.object.key.dropFirst(target.folder.prefix.count)
+    let new = target.folder.folder(segment)
+    if new == inner { return }
+    guard !inner.contains(new) else {
+      throw Failure(.invalid, "\(inner): cannot become a folder in itself")
+    }
+    if let taken {
+      guard taken.isFolder else { throw Failure(.notDirectory, "\(new): is a file") }
+      try checkEmpty(new, caller)
+    }
+    guard !source.folder.isBuckets, inner.bucket == new.bucket,
+      !isStored(source.name, in: source.folder)
+    else { throw Failure(.crossDevice, "\(inner): the store has it, so it has to be copied") }
+    if taken != nil { try removeFolder(target.name, from: target.parent, caller) }
+    try keepFolder(source.folder, without: source.name, inner.segment, queue)
+    let files = queue.entries.map(\.object).filter { object in
+      object.bucket == inner.bucket && object.key.hasPrefix(inner.prefix)
+    }
+    for object in files {
+      let moved = ObjectName(
+        bucket: object.bucket, key: new.prefix + object.key.dropFirst(inner.prefix.count))
+      try renameInFolder(object, to: moved, queue, caller)
+    }
+    let kept = keptAttributes.attributes(of: inner.segment + "/", in: source.folder)
+    keptAttributes.set(kept, of: segment + "/", in: target.folder)
+    keptAttributes.set(nil, of: inner.segment + "/", in: source.folder)
+    if !listings.isKept(new) { listings.plant(new) }
+    tree.withLock { $0.renameFolder(inner, to: new, parent: target.parent, name: target.name) }
+  }
+
+  private func renameInFolder(
+    _ object: ObjectName, to target: ObjectName, _ queue: PendingQueue, _ caller: Caller
+  ) throws(Failure) {
+    do throws(Errno) {
+      try changing(object) { () throws(Errno) in
+        try changing(target) { () throws(Errno) in
+          try queue.rename(object, to: target, base: .absent)
+        }
+      }
+    } catch {
+      guard error == .noEntry else {
+        throw Failure(error, "\(object): cannot be renamed: \(error)", level: Self.level(error))
+      }
+      // It was stored at this very moment.
+      let info = try moveStored(object, to: target, replacing: false, queue, caller)
+      noteMoved(object, to: target, info)
+    }
+  }
+
+  private func noteMoved(_ object: ObjectName, to target: ObjectName, _ info: ObjectInfo) {
+    let names = listings.options.names
+    let folder = FolderName(containing: object)
+    let newFolder = FolderName(containing: target)
+    if let name = names.name(of: object.key.dropFirst(folder.prefix.count)) {
+      forget(object, name, in: folder)
+    }
+    if let name = names.name(of: target.key.dropFirst(newFolder.prefix.count)) {
+      noteStored(
+        name, in: newFolder,
+        ListingEntry(
+          name: name, kind: .file, size: info.size, tag: info.tag, modified: info.modified,
+          contentType: info.contentType))
+      noteStoredFolder(newFolder)
+    }
+  }
+}
