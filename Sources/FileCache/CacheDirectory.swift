@@ -9,50 +9,79 @@ final class CacheDirectory: Sendable {
   let path: String
   /// Every path below goes through this one, with RESOLVE_BENEATH and without symlinks.
   let root: Directory
-  private let lock: DirectoryLock
+  /// Why nothing new can be kept, as far as that showed at start: no room, or a read-only disk.
+  let refusal: Errno?
+  /// nil where there is no folder to be locked.
+  private let lock: DirectoryLock?
 
   static let storage: ByteString = "storage"
   static let hashed: ByteString = "storage-hashed"
   static let temporary: ByteString = "tmp"
 
   /// Makes, checks and locks the folder.
+  ///
+  /// Where there is no room for it, or the disk can only be read, what is there is used all the
+  /// same, and nothing is kept: a cache must not stand in the way of what it speeds up.
   init(_ path: String, mountPoint: String) throws(CacheError) {
+    self.path = path
+    let missing = try Self.prepare(path)
+    root = try Self.open(path, missing)
+    lock = missing == nil ? try Self.lock(root, path, mountPoint) : nil
+    refusal = missing == nil ? try Self.fill(root, path) : missing
+  }
+
+  /// - Returns: why there can be no folder; nil where there is one.
+  private static func prepare(_ path: String) throws(CacheError) -> Errno? {
     do throws(FolderTrust.Failure) {
       try FolderTrust.prepare(path, mark: "CACHEDIR.TAG")
+      return nil
     } catch {
       switch error {
       case .unsafe(let path, let reason): throw .unsafe(path: path, reason: reason)
+      case .system(_, _, let error) where error.isNoPlace: return error
       case .system(let path, let doing, let error):
         throw .system(path: path, doing: doing, error)
       }
     }
-    self.path = path
+  }
+
+  private static func open(_ path: String, _ missing: Errno?) throws(CacheError) -> Directory {
+    if let missing { return Directory(refusing: missing) }
     do throws(Errno) {
-      root = try Directory(path)
+      return try Directory(path)
     } catch {
       throw .system(path: path, doing: "open", error)
     }
-    lock = try Self.lock(root, path, mountPoint)
+  }
+
+  /// Makes what belongs in the folder.
+  ///
+  /// - Returns: why nothing can be written in it; nil where it can.
+  private static func fill(_ root: borrowing Directory, _ path: String) throws(CacheError)
+    -> Errno?
+  {
     do throws(Errno) {
-      for folder in [Self.storage, Self.hashed, Self.temporary] {
+      for folder in [storage, hashed, temporary] {
         try root.makeFolders(folder)
         let made = try root.open(folder, O_RDONLY | O_DIRECTORY)
         try check { fchmod(made.descriptor, 0o700) }
       }
       let tag = try root.open("CACHEDIR.TAG", O_WRONLY | O_CREAT)
-      try Array(Self.tagText.utf8).withUnsafeBufferPointer { (text) throws(Errno) in
+      try Array(tagText.utf8).withUnsafeBufferPointer { (text) throws(Errno) in
         try tag.write(UnsafeRawBufferPointer(text), at: 0)
       }
+      return nil
     } catch {
+      if error.isNoPlace { return error }
       throw .system(path: path, doing: "make the folders of", error)
     }
   }
 
   /// Lets another program have the folder.
-  func unlock() { lock.release() }
+  func unlock() { lock?.release() }
 
   /// Whether the path still leads to this folder, and not to another one, or nowhere.
-  var isInPlace: Bool { lock.isHeld(at: path) }
+  var isInPlace: Bool { lock?.isHeld(at: path) ?? false }
 
   /// Removes what an earlier program left in `tmp`, once it is older than a day.
   func removeLeftovers(except kept: Set<ByteString>, olderThan age: Span = .seconds(86_400)) {

@@ -11,6 +11,8 @@ package enum CacheError: Error, Sendable, Equatable, CustomStringConvertible {
   case unsafe(path: String, reason: String)
   /// A call of the system failed.
   case system(path: String, doing: String, Errno)
+  /// There is no room for the index, or it lies where nothing can be written.
+  case noPlace(path: String, message: String)
   /// The index can neither be used nor be made anew.
   case index(path: String, message: String)
 
@@ -27,6 +29,8 @@ package enum CacheError: Error, Sendable, Equatable, CustomStringConvertible {
       "the cache cannot be kept at \(path): \(reason)"
     case .system(let path, let doing, let error):
       "cannot \(doing) \(path): \(error)"
+    case .noPlace(let path, let message):
+      "the cache's index \(path) cannot be written: \(message)"
     case .index(let path, let message):
       "the cache's index \(path) cannot be used: \(message)"
     }

@@ -14,16 +14,15 @@ package struct CopyInfo: Sendable, Equatable {
 extension FileCache {
   /// The facts of the copy that is kept of an object, however old it is. Never the network.
   ///
+  /// - Parameter comparing: whether the bytes of a file that somebody touched are compared, which
+  ///   takes as long as reading them; without it such a file counts as the copy.
   /// - Returns: nil when there is none, or its file is not what it was.
-  package func copy(of object: ObjectName) -> CopyInfo? {
+  package func copy(of object: ObjectName, comparing: Bool = false) -> CopyInfo? {
     // Twice, since a file that is not what its row says may turn out to be a newer copy.
     for _ in 0..<2 {
       guard let copy = state.withLock({ $0.copies[object] }) else { return nil }
-      if openFile(object, copy) != nil {
-        return CopyInfo(
-          path: ByteString(directory.path + "/") + copy.path, info: copy.facts.info(of: object),
-          fetched: copy.fetched, confirmed: copy.confirmed, isPinned: copy.isPinned)
-      }
+      if !comparing, isThere(object, copy) { return info(of: object, copy) }
+      if openFile(object, copy) != nil { return info(of: object, copy) }
     }
     return nil
   }
@@ -35,12 +34,18 @@ extension FileCache {
     }
   }
 
+  private func info(of object: ObjectName, _ copy: Copy) -> CopyInfo {
+    CopyInfo(
+      path: ByteString(directory.path + "/") + copy.path, info: copy.facts.info(of: object),
+      fetched: copy.fetched, confirmed: copy.confirmed, isPinned: copy.isPinned)
+  }
+
   /// The copy of an object, downloaded first when there is none.
   ///
   /// - Throws: `StoreError`: why it cannot be downloaded; `noRoom` when it cannot be kept.
   package func ensure(_ object: ObjectName, _ call: Call) throws(StoreError) -> CopyInfo {
     for _ in 0..<3 {
-      if let info = copy(of: object) { return info }
+      if let info = copy(of: object, comparing: true) { return info }
       if let download = state.withLock({ $0.downloads[object] }), download.isComplete {
         try download.waitUntilSettled(call)
         continue
@@ -49,7 +54,7 @@ extension FileCache {
       defer { file.close() }
       try file.waitUntilKept(call)
     }
-    if let info = copy(of: object) { return info }
+    if let info = copy(of: object, comparing: true) { return info }
     throw StoreError(.noRoom, "\(object): the copy does not stay, see the log")
   }
 

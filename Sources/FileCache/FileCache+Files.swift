@@ -37,6 +37,7 @@ extension FileCache {
       }
       return
     }
+    note(nil)
     copy.confirmed = download.state.withLock { $0.confirmed }
     let outcome = state.withLock { state -> (isCurrent: Bool, old: Copy?, partial: Partial?) in
       guard state.downloads[object] === download else { return (false, nil, nil) }
@@ -67,6 +68,7 @@ extension FileCache {
         isVerified: isVerified, sha256: sha256, content: download.content)
     } catch {
       Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
+      note(error)
       return nil
     }
   }
@@ -257,14 +259,8 @@ extension FileCache {
     }
   }
 
-  /// Logs a failure of the index; damage is noted for the next start.
+  /// Logs a failure of the index. Damage is mended where it shows itself.
   func report(_ error: DatabaseError) {
     Log.warning("the cache's index: \(error)")
-    guard error.isDamage else { return }
-    do throws(Errno) {
-      _ = try directory.root.open(IndexOpener.damageMark, O_WRONLY | O_CREAT)
-    } catch {
-      Log.warning("cannot note the damage of the cache's index: \(error)")
-    }
   }
 }

@@ -9,6 +9,7 @@ extension FileCache {
   ///
   /// - Parameter isLast: the program ends, and must not wait for a busy disk.
   func keepHouse(isLast: Bool = false) {
+    if !isLast { database.checkFile() }
     evict()
     saveParts()
     flush(isLast: isLast)

@@ -34,15 +34,17 @@ extension FileCache {
   /// Returns once status and headers are in; reading waits for the bytes.
   /// - Parameter expected: the object's size as far as it is known; of a large object only a part
   ///   is asked for.
+  /// - Parameter listed: the version that a listing has shown, if one has: the store is asked past
+  ///   all caches on the way when its answer is of an older one.
   /// - Throws: `StoreError` as the store gave it when nothing kept can answer; `notFound` when the
   ///   store says so and may be believed, and then nothing is kept any more; `cancelled`.
-  package func open(_ object: ObjectName, expected: Int64? = nil, _ call: Call) throws(StoreError)
-    -> OpenFile
-  {
+  package func open(
+    _ object: ObjectName, expected: Int64? = nil, listed: ListedVersion? = nil, _ call: Call
+  ) throws(StoreError) -> OpenFile {
     var last = StoreError(.server, "\(object) changes faster than it can be opened")
     for _ in 0..<5 {
       if let file = openConfirmed(object) { return file }
-      let question = ask(object, expected: expected, call)
+      let question = ask(object, expected: expected, listed, call)
       let phase: Download.Phase
       do throws(StoreError) {
         phase = try question.waitForAnswer(call)
@@ -73,13 +75,16 @@ extension FileCache {
   }
 
   /// Asks the store about an object, or joins who is asking already. The caller counts as reader.
-  private func ask(_ object: ObjectName, expected: Int64?, _ call: Call) -> Download {
+  private func ask(
+    _ object: ObjectName, expected: Int64?, _ listed: ListedVersion?, _ call: Call
+  ) -> Download {
     let firstPart = expected.flatMap { $0 > options.partSize ? min($0, partUnit) : nil }
     let (question, isNew) = state.withLock { state -> (Download, Bool) in
       if let question = state.questions[object], question.enter() { return (question, false) }
       let candidate = state.candidate(for: object)
       let question = Download(
-        asking: object, content: state.nextContent(), candidate: candidate, cache: self)
+        asking: object, content: state.nextContent(), candidate: candidate, listed: listed,
+        cache: self)
       _ = question.enter()
       state.questions[object] = question
       return (question, true)

@@ -20,6 +20,7 @@ package final class FileCache: Sendable {
   let pool = WorkerPool(name: "fetch", limit: 64)
   let state: Locked<State>
   let keeper: Keeper
+  private let opener: IndexOpener
   /// Counts the signs of life of all downloads, for those that wait for a thread. A leaf.
   let signs = Locked<Int64>(0)
 
@@ -38,6 +39,8 @@ package final class FileCache: Sendable {
     var fresh: Set<ObjectName> = []
     /// When the disk was last synced.
     var synced = Instant.now
+    /// Why the last file that was to be kept was not.
+    var refusal: Errno?
     /// Bytes of all copies and partials.
     var bytes: Int64 = 0
     var lastContent: UInt64 = 0
@@ -53,7 +56,9 @@ package final class FileCache: Sendable {
   /// - Throws: `CacheError`, among others when another program uses it or a newer one wrote it.
   package init(options: CacheOptions, store: any BucketStore) throws(CacheError) {
     let directory = try CacheDirectory(options.directory, mountPoint: options.mountPoint)
-    let opened = try IndexOpener(directory: directory, identity: options.identity).open()
+    let opener = IndexOpener(directory: directory, identity: options.identity)
+    let opened = try opener.open()
+    self.opener = opener
     var state = State()
     state.copies = opened.copies
     state.partials = opened.partials
@@ -63,10 +68,17 @@ package final class FileCache: Sendable {
       opened.copies.values.reduce(0) { $0 &+ $1.facts.size }
       &+ opened.partials.values.reduce(0) { $0 &+ $1.present.count }
     let kept = Set(state.partials.values.map(\.path))
-    directory.removeLeftovers(except: kept)
+    if directory.refusal == nil { directory.removeLeftovers(except: kept) }
     let needsSweep = opened.needsSweep
+    let locked = Locked(state)
+    self.state = locked
     do throws(Errno) {
-      database = try Database(directory.path + "/" + IndexOpener.name, opened.connection)
+      database = try Database(
+        directory.path + "/" + IndexOpener.name, opened.connection,
+        remake: { () throws(DatabaseError) in
+          let (copies, partials) = locked.withLock { ($0.copies, $0.partials) }
+          return try opener.make(copies, partials)
+        })
     } catch {
       throw .system(path: directory.path, doing: "start a thread for", error)
     }
@@ -75,7 +87,6 @@ package final class FileCache: Sendable {
     self.options = options
     self.store = store
     self.directory = directory
-    self.state = Locked(state)
     keeper = Keeper()
     do throws(Errno) {
       try keeper.start(self, needsSweep: needsSweep)
@@ -96,12 +107,25 @@ package final class FileCache: Sendable {
     for download in state.withLock({ Array($0.downloads.values) }) { download.end() }
     keeper.stop()
     keepHouse(isLast: true)
+    if database.isInMemory { opener.markBehind() }
     database.close()
     directory.unlock()
     state.withLock { state in
       state.downloads = [:]
       state.questions = [:]
     }
+  }
+
+  /// Why nothing is kept, in words for people; nil while files that are read are kept.
+  package var trouble: String? {
+    if let refusal = directory.refusal { return refusal.description }
+    if let refusal = state.withLock({ $0.refusal }) { return refusal.description }
+    return database.isInMemory ? "its index cannot be written" : nil
+  }
+
+  /// Notes whether a file could be kept: the last one counts.
+  func note(_ refusal: Errno?) {
+    state.withLock { $0.refusal = refusal }
   }
 
   /// How much is kept, and how much may be.
@@ -116,20 +140,4 @@ package final class FileCache: Sendable {
 
   /// How many bytes of a large object are fetched at least.
   var partUnit: Int64 { max(1, min(1 << 20, options.partSize)) }
-}
-
-/// How much a cache holds.
-package struct CacheUsage: Sendable, Equatable {
-  /// Bytes of all copies, and of what is there of large objects.
-  package let bytes: Int64
-  /// The most bytes there may be; nil for no bound.
-  package let limit: Int64?
-  /// Copies, whole ones.
-  package let files: Int
-
-  package init(bytes: Int64, limit: Int64?, files: Int) {
-    self.bytes = bytes
-    self.limit = limit
-    self.files = files
-  }
 }

@@ -15,8 +15,8 @@ struct OpenedIndex: ~Copyable {
 /// Opens the index, and makes it anew where it cannot be used.
 struct IndexOpener {
   static let name = "cache.db"
-  /// Left by a program that met damage while it ran.
-  static let damageMark: ByteString = "cache.db-damaged"
+  /// Left by a program that could not write the index.
+  static let behindMark: ByteString = "cache.db-behind"
 
   let directory: CacheDirectory
   /// Whose copies these are; with another identity everything kept goes.
@@ -26,13 +26,24 @@ struct IndexOpener {
 
   /// - Throws: `CacheError`: `newerSchema`, or why there can be no index at all.
   func open() throws(CacheError) -> OpenedIndex {
+    var reason = directory.refusal.map(\.description)
+    if reason == nil {
+      do throws(CacheError) {
+        return try openFile()
+      } catch {
+        guard case .noPlace(_, let message) = error else { throw error }
+        reason = message
+      }
+    }
+    Log.warning(
+      "nothing is kept in the cache \(directory.path), which cannot be written: \(reason ?? "")")
+    return try openInMemory()
+  }
+
+  private func openFile() throws(CacheError) -> OpenedIndex {
     try makeFile()
     // A program that ends in order folds the log into the file and removes it.
-    let isUnclean = access(path + "-wal", F_OK) == 0
-    if access("\(directory.path)/\(Self.damageMark)", F_OK) == 0 {
-      Log.warning("the cache's index was found damaged and is made anew from the files")
-      return try remake(isForgetting: false)
-    }
+    let isUnclean = access(path + "-wal", F_OK) == 0 || isBehind
     var newer: NewerSchema?
     var isOther = false
     do throws(DatabaseError) {
@@ -40,13 +51,19 @@ struct IndexOpener {
       if isUnclean, try !connection.isSound() {
         throw DatabaseError(code: 11, message: "its pages contradict each other")
       }
+      // One that was just made knows nothing of the copies there may be.
       let isNew = try connection.schemaVersion() == 0
-      newer = try connection.migrate(Schema.migrations)
-      if newer == nil {
+      newer = try isNew ? nil : connection.migrate(Schema.migrations)
+      if newer == nil, !isNew {
         isOther = try fact("identity", in: &connection) ?? identity != identity
-        if !isOther { return try read(connection, needsSweep: isUnclean || isNew) }
+        if !isOther {
+          let opened = try read(connection, needsSweep: isUnclean)
+          removeMark()
+          return opened
+        }
       }
     } catch {
+      if error.isRefusal { throw .noPlace(path: path, message: error.message) }
       guard error.isDamage else { throw .index(path: path, message: error.description) }
       Log.warning("the cache's index is damaged and is made anew from the files: \(error)")
     }
@@ -58,26 +75,108 @@ struct IndexOpener {
 
   /// Makes an index from what the files say of themselves, or from none of them.
   private func remake(isForgetting: Bool) throws(CacheError) -> OpenedIndex {
-    try removeFiles()
-    try makeFile()
     let finder = CopyFinder(directory)
     if isForgetting { finder.removeAll() }
+    let copies = found(finder, isTidying: true)
     do throws(DatabaseError) {
-      var connection = try Connection(path)
-      _ = try connection.migrate(Schema.migrations)
-      try connection.transaction { (connection) throws(DatabaseError) in
-        for path in finder.files() {
-          if let (object, copy) = finder.identify(path) {
-            try CopyRows.save(copy, of: object, in: &connection)
-          } else {
-            finder.remove(path)
-          }
-        }
+      let opened = try read(try makeFile(copies, [:]), needsSweep: false)
+      removeMark()
+      return opened
+    } catch {
+      if error.isRefusal { throw .noPlace(path: path, message: error.message) }
+      throw .index(path: path, message: error.description)
+    }
+  }
+
+  /// The copies that files say they are.
+  private func found(_ finder: CopyFinder, isTidying: Bool) -> [ObjectName: Copy] {
+    var copies: [ObjectName: Copy] = [:]
+    for path in finder.files() {
+      if let (object, copy) = finder.identify(path) {
+        copies[object] = copy
+      } else if isTidying {
+        finder.remove(path)
       }
-      return try read(connection, needsSweep: false)
+    }
+    return copies
+  }
+
+  /// An index that is gone when the program ends: of what the file holds, else of what the files of
+  /// copies say of themselves.
+  private func openInMemory() throws(CacheError) -> OpenedIndex {
+    var newer: NewerSchema?
+    do throws(DatabaseError) {
+      if let connection = try loaded(&newer) {
+        return try read(connection, needsSweep: false)
+      }
+      if newer == nil {
+        let copies = found(CopyFinder(directory), isTidying: false)
+        return try read(try fill(try Connection(), copies, [:]), needsSweep: false)
+      }
     } catch {
       throw .index(path: path, message: error.description)
     }
+    throw .newerSchema(
+      directory: directory.path, found: newer?.found ?? 0, known: newer?.known ?? 0)
+  }
+
+  /// What the file holds, in memory; nil where that cannot be used, or is another's.
+  private func loaded(_ newer: inout NewerSchema?) throws(DatabaseError) -> Connection? {
+    var connection = try Connection()
+    do throws(DatabaseError) {
+      try connection.load(path)
+      guard try connection.isSound(), try connection.schemaVersion() > 0 else { return nil }
+      newer = try connection.migrate(Schema.migrations)
+      guard newer == nil, try fact("identity", in: &connection) == identity else { return nil }
+    } catch {
+      Log.debug("\(path) cannot be read: \(error)")
+      return nil
+    }
+    return connection
+  }
+
+  /// Makes the index anew with what is known of copies; in memory where the file cannot be made.
+  func make(_ copies: [ObjectName: Copy], _ partials: [ObjectName: Partial])
+    throws(DatabaseError) -> Connection
+  {
+    if directory.isInPlace, directory.refusal == nil {
+      do throws(DatabaseError) {
+        return try makeFile(copies, partials)
+      } catch {
+        Log.warning("\(path) cannot be made anew, nothing is written down: \(error)")
+      }
+    }
+    return try fill(try Connection(), copies, partials)
+  }
+
+  private func makeFile(_ copies: [ObjectName: Copy], _ partials: [ObjectName: Partial])
+    throws(DatabaseError) -> Connection
+  {
+    do throws(CacheError) {
+      try removeFiles()
+      try makeFile()
+    } catch {
+      throw DatabaseError(code: 14, message: error.description)
+    }
+    return try fill(try Connection(path), copies, partials)
+  }
+
+  private func fill(
+    _ connection: consuming Connection, _ copies: [ObjectName: Copy],
+    _ partials: [ObjectName: Partial]
+  ) throws(DatabaseError) -> Connection {
+    var connection = connection
+    _ = try connection.migrate(Schema.migrations)
+    try connection.transaction { (connection) throws(DatabaseError) in
+      try set("boot", to: Boot.current, in: &connection)
+      try set("identity", to: identity, in: &connection)
+      for (object, copy) in copies { try CopyRows.save(copy, of: object, in: &connection) }
+      for (object, partial) in partials {
+        try PartialRows.save(partial, of: object, in: &connection)
+      }
+      try ListingsOfCopies.save(copies, in: &connection)
+    }
+    return connection
   }
 
   private func read(_ connection: consuming Connection, needsSweep: Bool) throws(DatabaseError)
@@ -116,12 +215,13 @@ struct IndexOpener {
       let file = try directory.root.open(ByteString(Self.name), O_RDWR | O_CREAT)
       try check { fchmod(file.descriptor, 0o600) }
     } catch {
+      if error.isNoPlace { throw .noPlace(path: path, message: error.description) }
       throw .system(path: path, doing: "open", error)
     }
   }
 
   private func removeFiles() throws(CacheError) {
-    for suffix in ["", "-wal", "-shm", "-damaged"] {
+    for suffix in ["", "-wal", "-shm"] {
       do throws(Errno) {
         try directory.root.remove(ByteString(Self.name + suffix))
       } catch {
@@ -129,22 +229,25 @@ struct IndexOpener {
       }
     }
   }
-}
 
-/// The run of the kernel that this is: what was written in it and not synced is still there.
-enum Boot {
-  /// The kernel's boot id (random(4)); one that never was, where it cannot be read.
-  static let current: String = {
+  private var isBehind: Bool { access("\(directory.path)/\(Self.behindMark)", F_OK) == 0 }
+
+  private func removeMark() {
+    guard isBehind else { return }
     do throws(Errno) {
-      let file = try File("/proc/sys/kernel/random/boot_id", O_RDONLY)
-      var bytes = [UInt8](repeating: 0, count: 64)
-      let count = try bytes.withUnsafeMutableBufferPointer { (buffer) throws(Errno) in
-        try file.read(UnsafeMutableRawBufferPointer(buffer), at: 0)
-      }
-      return String(decoding: bytes.prefix(count), as: UTF8.self)
-        .filter { $0 != "\n" }
+      try directory.root.remove(Self.behindMark)
     } catch {
-      return "unknown since \(Timestamp.now.nanoseconds)"
+      // The files are looked through once more at the next start.
+      Log.warning("cannot remove \(directory.path)/\(Self.behindMark): \(error)")
     }
-  }()
+  }
+
+  /// Notes that there may be files which the index does not know.
+  func markBehind() {
+    do throws(Errno) {
+      _ = try directory.root.open(Self.behindMark, O_WRONLY | O_CREAT)
+    } catch {
+      Log.debug("cannot note that the index is behind: \(error)")
+    }
+  }
 }

@@ -8,6 +8,7 @@ enum Schema {
   static let migrations = [
     Migration(1, "copies and downloads in parts", copies), ListingSchema.migration,
     Migration(3, "stamps that nobody can set back", stamps), AttributeSchema.migration,
+    ListingSchema.partial,
   ]
 
   /// `facts`: what holds for the whole cache, by name. `identity` is whose copies these are; with

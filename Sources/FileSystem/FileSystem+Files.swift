@@ -58,7 +58,8 @@ extension FileSystem {
       let file = try patience.ask(.contents, caller.call) { [self] (call) throws(StoreError) in
         confirmBurst(object, call)
         if let file = confirmed(object, node, .slow) { return file }
-        return try cache.open(object, expected: node.told?.size, call)
+        return try cache.open(
+          object, expected: node.told?.size, listed: listed(object, node), call)
       } failure: { file in
         file.doubt
       } late: { file in
@@ -69,8 +70,16 @@ extension FileSystem {
     guard caller.lane == .slow else { return nil }
     readAhead(after: object, node, isKept: false, caller)
     return try patience.insist(.contents, caller.call) { (call) throws(StoreError) in
-      try cache.open(object, expected: node.told?.size, call)
+      try cache.open(object, expected: node.told?.size, listed: listed(object, node), call)
     }
+  }
+
+  /// The version that the newest listing shows.
+  private func listed(_ object: ObjectName, _ node: Node) -> ListedVersion? {
+    guard let listing = listings.kept(FolderName(containing: object)), !listing.isPartial,
+      let entry = listing.entry(node.name), let tag = entry.tag
+    else { return nil }
+    return ListedVersion(tag: tag, modified: entry.modified)
   }
 
   /// A copy that was just confirmed, unless a listing has shown another version since.

@@ -61,7 +61,7 @@ extension FileSystem {
   func findStored(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(Failure) -> (
     entry: ListingEntry?, believed: Span
   ) {
-    if let answer = listings.fresh(folder) {
+    if let answer = listings.fresh(folder), answer.listing.tells(of: name) {
       let entry = answer.listing.entry(name)
       let isAnswer = entry.map { $0.isFolder || $0.size != nil } ?? !folder.isBuckets
       if isAnswer { return (entry, answer.believed) }
@@ -118,7 +118,9 @@ extension FileSystem {
       if answer == nil { answer = try unanswered(folder) }
     } catch {
       answer = try listings.standIn(folder, for: error)
+      if answer?.listing.tells(of: name) == false { throw error }
     }
+    guard answer?.listing.tells(of: name) ?? true else { return nil }
     return answer.map { ($0.listing.entry(name), $0.believed) }
   }
 

@@ -6,6 +6,8 @@ import Glibc
 /// What a server sends can name a path here, but never one outside the folder.
 package struct Directory: ~Copyable, Sendable {
   private let file: File
+  /// What every call fails with; nil for a folder that is there.
+  private let refusal: Errno?
   /// Whether paths that lead onto another mount are refused.
   private let staysOnMount: Bool
 
@@ -16,12 +18,21 @@ package struct Directory: ~Copyable, Sendable {
   /// - Parameter stayingOnMount: refuses what is mounted beneath (openat2(2), RESOLVE_NO_XDEV).
   package init(owning file: consuming File, stayingOnMount: Bool = false) {
     self.file = file
+    refusal = nil
     staysOnMount = stayingOnMount
+  }
+
+  /// A folder that could not be made or opened: it holds nothing, and every call fails with `error`.
+  package init(refusing error: Errno) {
+    file = File(owning: -1)
+    refusal = error
+    staysOnMount = false
   }
 
   /// - Parameter stayingOnMount: refuses what is mounted beneath (openat2(2), RESOLVE_NO_XDEV).
   package init(_ path: String, stayingOnMount: Bool = false) throws(Errno) {
     file = try File(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    refusal = nil
     staysOnMount = stayingOnMount
   }
 
@@ -30,6 +41,7 @@ package struct Directory: ~Copyable, Sendable {
   /// - Throws: `Errno`; EXDEV when the path would leave the folder, or its mount where it stays on
   ///   that; ELOOP at a symlink.
   package func open(_ path: ByteString, _ flags: CInt, mode: UInt32 = 0o600) throws(Errno) -> File {
+    if let refusal { throw refusal }
     var how = bucketfs_open_how(
       flags: UInt64(UInt32(bitPattern: flags | O_CLOEXEC)),
       mode: flags & O_CREAT != 0 ? UInt64(mode) : 0,

@@ -46,11 +46,18 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
   package static let notImplemented = Errno(ENOSYS)
   package static let notPermitted = Errno(EPERM)
   package static let notSupported = Errno(EOPNOTSUPP)
+  package static let overQuota = Errno(EDQUOT)
   package static let permission = Errno(EACCES)
   package static let range = Errno(ERANGE)
   package static let readOnly = Errno(EROFS)
   package static let stale = Errno(ESTALE)
   package static let timedOut = Errno(ETIMEDOUT)
+}
+
+extension Errno {
+  /// Whether there is no place for anything: a full disk, a quota that is used up, a disk that can
+  /// only be read.
+  package var isNoPlace: Bool { [.noSpace, .overQuota, .readOnly].contains(self) }
 }
 
 /// Runs a call that reports failure by -1, again for as long as a signal interrupts it.

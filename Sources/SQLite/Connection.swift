@@ -1,4 +1,5 @@
 import CSQLite
+import Platform
 
 /// A connection to one database file, with its prepared statements.
 ///
@@ -8,6 +9,8 @@ import CSQLite
 /// grants it to one thread at a time; SQLite allows the thread to change between calls.
 package struct Connection: ~Copyable, @unchecked Sendable {
   private let database: OpaquePointer
+  /// Whether it is of no file: gone when this connection is.
+  package let isInMemory: Bool
   private var statements: [String: Statement] = [:]
 
   /// Opens a database file, and makes it unless `readOnly`.
@@ -16,6 +19,34 @@ package struct Connection: ~Copyable, @unchecked Sendable {
   /// checkpoints alone: after a power cut the newest transactions may be missing, never halves.
   package init(_ path: String, readOnly: Bool = false) throws(DatabaseError) {
     database = try Self.open(path, readOnly: readOnly)
+    isInMemory = false
+  }
+
+  /// Opens an empty database that lives as long as this connection.
+  package init() throws(DatabaseError) {
+    database = try Self.open(":memory:", readOnly: false)
+    isInMemory = true
+  }
+
+  /// Takes over all that a file holds, as far as its log was folded into it
+  /// (https://www.sqlite.org/backup.html). The file may lie where nothing can be written.
+  package mutating func load(_ path: String) throws(DatabaseError) {
+    var source: OpaquePointer?
+    defer { sqlite3_close_v2(source) }
+    let name = "file:" + Percent.encodePath(ByteString(path)) + "?immutable=1"
+    let flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
+    guard sqlite3_open_v2(name, &source, flags, nil) == SQLITE_OK,
+      let backup = sqlite3_backup_init(database, "main", source, "main")
+    else { throw .last(source) }
+    sqlite3_backup_step(backup, -1)
+    guard sqlite3_backup_finish(backup) == SQLITE_OK else { throw .last(database) }
+  }
+
+  /// Runs `body` with this connection.
+  mutating func apply<Result>(
+    _ body: (inout Connection) throws(DatabaseError) -> Result
+  ) throws(DatabaseError) -> Result {
+    try body(&self)
   }
 
   private static func open(_ path: String, readOnly: Bool) throws(DatabaseError) -> OpaquePointer {

@@ -15,14 +15,24 @@ package struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertibl
     self.sql = sql
   }
 
-  /// Whether the file is no database, or one whose pages contradict each other.
+  /// Whether the file is no database, one whose pages contradict each other, or one of which
+  /// something is missing.
   package var isDamage: Bool {
-    let primary = code & 0xFF
-    return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB
+    switch code & 0xFF {
+    case SQLITE_CORRUPT, SQLITE_NOTADB: true
+    case SQLITE_IOERR: code == SQLITE_IOERR | 2 << 8  // SQLITE_IOERR_SHORT_READ
+    case SQLITE_ERROR: message.hasPrefix("no such table") || message.hasPrefix("no such column")
+    default: false
+    }
   }
 
-  /// Whether the disk or the quota was full.
-  package var isNoSpace: Bool { code & 0xFF == SQLITE_FULL }
+  /// Whether the file cannot be written, or not be made: no room, no permission, a read-only disk.
+  package var isRefusal: Bool {
+    switch code & 0xFF {
+    case SQLITE_FULL, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_PERM: !isDamage
+    default: false
+    }
+  }
 
   package var description: String {
     sql.isEmpty ? "\(message) (\(code))" : "\(message) (\(code)) in: \(sql)"

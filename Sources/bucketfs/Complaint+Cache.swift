@@ -6,7 +6,7 @@ extension Complaint {
     let code: ExitCode =
       switch error {
       case .inUse, .newerSchema, .unsafe: .refused
-      case .system, .index: .failed
+      case .system, .index, .noPlace: .failed
       }
     self.init(code, error.description)
   }

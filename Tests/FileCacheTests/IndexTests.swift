@@ -69,7 +69,7 @@ import Testing
     #expect(fixture.exists("storage/b/a/one"))
   }
 
-  @Test(arguments: ["header", "pages", "emptied", "gone", "text", "mark"])
+  @Test(arguments: ["header", "pages", "emptied", "gone", "text"])
   func aDamagedIndexIsMadeAnewFromTheFiles(_ how: String) throws {
     try fill()
     fixture.close()
@@ -80,17 +80,48 @@ import Testing
     case "pages": try patch(path, at: 4096, count: size - 4096)
     case "emptied": #expect(truncate(path, 0) == 0)
     case "gone": try FileManager.default.removeItem(atPath: path)
-    case "text": try Data("this is no database\n".utf8).write(to: URL(fileURLWithPath: path))
-    default: try Data().write(to: URL(fileURLWithPath: path + "-damaged"))
+    default: try Data("this is no database\n".utf8).write(to: URL(fileURLWithPath: path))
     }
     goOffline()
     let cache = try fixture.cache()
     #expect(eventually { served(by: cache) == keys })
     #expect(cache.usage.files == keys.count)
-    #expect(!fixture.exists("cache.db-damaged"))
     #expect(eventually { served(by: cache) == keys })
     let again = try fixture.reopen()
     #expect(served(by: again) == keys)
+  }
+
+  @Test func anIndexThatIsLostWhileItIsUsedIsMadeAnew() throws {
+    try fill()
+    let cache = try fixture.cache()
+    for suffix in ["", "-wal", "-shm"] { unlink(fixture.path("cache.db" + suffix)) }
+    cache.keepHouse()
+    #expect(eventually { fixture.exists("cache.db") })
+    goOffline()
+    #expect(served(by: cache) == keys)
+    fixture.store.outage = nil
+    fixture.store.put("b", "later", [1])
+    _ = try cache.ensure(object("later"), Call())
+    let again = try fixture.reopen()
+    #expect(again.usage.files == keys.count + 1)
+    goOffline()
+    #expect(served(by: again) == keys)
+  }
+
+  @Test func aFolderThatWasReplacedIsNotTouchedAnyMore() throws {
+    try fill()
+    let cache = try fixture.cache()
+    let folder = fixture.options.directory
+    #expect(rename(folder, folder + ".moved") == 0)
+    let other = try FileCache(options: fixture.options, store: fixture.store)
+    defer { other.close() }
+    _ = try other.ensure(object("three"), Call())
+    cache.keepHouse()
+    #expect(eventually { cache.database.isInMemory })
+    goOffline()
+    #expect(served(by: cache) == keys)
+    #expect(other.usage.files == 1)
+    #expect(try other.contents(object("three")).count == 14)
   }
 
   private func patch(_ path: String, at offset: Int, count: Int) throws {

@@ -1,5 +1,5 @@
 import BucketStore
-import FileCache
+@testable import FileCache
 import Foundation
 import Platform
 import TestSupport
@@ -66,6 +66,92 @@ import Testing
     fixture.script.play(small.answer())
     #expect(eventually { (try? cache.ensure(object("small"), Call())) != nil }, "room again")
     #expect(try cache.contents(object("small")) == small.bytes)
+  }
+
+  /// A cache on a disk of its own, which is full or read-only by the time it is opened.
+  private func onSmallDisk(
+    _ change: (CacheFixture, _ disk: String) throws -> Void, _ body: (CacheFixture) throws -> Void
+  ) throws {
+    let scratch = try Scratch()
+    let disk = try scratch.folder("disk")
+    try run("/bin/mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", disk)
+    defer {
+      do { try run("/bin/umount", "-l", disk) } catch { Issue.record(error) }
+    }
+    let fixture = try CacheFixture { $0.directory = disk + "/cache" }
+    defer { fixture.close() }
+    try change(fixture, disk)
+    try body(fixture)
+  }
+
+  private func fill(_ disk: String) throws {
+    let file = try File(disk + "/ballast", O_WRONLY | O_CREAT)
+    let block = [UInt8](repeating: 1, count: 4096)
+    var position: Int64 = 0
+    while true {
+      do throws(Errno) {
+        try block.withUnsafeBufferPointer { (bytes) throws(Errno) in
+          try file.write(UnsafeRawBufferPointer(bytes), at: position)
+        }
+      } catch {
+        #expect(error == .noSpace)
+        return
+      }
+      position += 4096
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can mount a small file system"))
+  func onAFullDiskFilesAreServedAndNothingIsKept() throws {
+    let bytes = version(100_000).bytes
+    try onSmallDisk { _, disk in
+      try fill(disk)
+    } _: { fixture in
+      fixture.store.put("b", "k", bytes)
+      let cache = try fixture.cache()
+      #expect(try cache.contents(object("k")) == bytes)
+      #expect(cache.trouble != nil)
+      #expect(cache.usage.files == 0)
+      fixture.close()
+    }
+  }
+
+  @Test(
+    .enabled(if: geteuid() == 0, "only root can mount a small file system"),
+    arguments: [true, false])
+  func whatIsKeptIsServedFromADiskThatCannotBeWritten(_ isFull: Bool) throws {
+    let bytes = version(100_000).bytes
+    try onSmallDisk { fixture, disk in
+      fixture.store.put("b", "k", bytes)
+      _ = try fixture.cache().ensure(object("k"), Call())
+      fixture.close()
+      if isFull {
+        try fill(disk)
+      } else {
+        try run("/bin/mount", "-o", "remount,ro", disk)
+      }
+      fixture.store.outage = StoreError(.offline, "gone")
+    } _: { fixture in
+      let cache = try fixture.cache()
+      #expect(try cache.contents(object("k")) == bytes)
+      #expect(cache.trouble != nil)
+      fixture.store.outage = nil
+      fixture.store.put("b", "other", [1, 2, 3])
+      #expect(try cache.contents(object("other")) == [1, 2, 3])
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can mount a small file system"))
+  func whereNoFolderCanBeMadeFilesAreServedAllTheSame() throws {
+    try onSmallDisk { _, disk in
+      try run("/bin/mount", "-o", "remount,ro", disk)
+    } _: { fixture in
+      fixture.store.put("b", "k", [1, 2, 3])
+      let cache = try fixture.cache()
+      #expect(try cache.contents(object("k")) == [1, 2, 3])
+      #expect(cache.trouble == Errno.readOnly.description)
+      cache.keepHouse()
+    }
   }
 
   private func run(_ program: String, _ arguments: String...) throws {

@@ -51,6 +51,38 @@ import Testing
       fixture.errno { _ = try fixture.tree.lookup("x", in: folder, TreeFixture.slow) } == errno)
   }
 
+  @Test(arguments: ["gone", "damaged"])
+  func copiesAreReachedByTheirNamesAlsoWhenTheIndexWasLost(_ how: String) throws {
+    let index = fixture.scratch.path("cache/cache.db")
+    try fixture.remount {
+      if how == "gone" {
+        #expect(unlink(index) == 0)
+      } else {
+        let file = try File(index, O_WRONLY)
+        let size = Int(try file.status().st_size) - 4096
+        try [UInt8](repeating: 0x5A, count: size).withUnsafeBufferPointer {
+          (bytes) throws(Errno) in
+          try file.write(UnsafeRawBufferPointer(bytes), at: 4096)
+        }
+      }
+    }
+    fixture.store.outage = StoreError(.offline, "offline")
+    #expect(try fixture.names("") == ["b"])
+    #expect(try fixture.names("b") == ["seen"])
+    #expect(try fixture.names("b/seen") == ["read"])
+    #expect(try fixture.contents("b/seen/read") == [1, 2, 3])
+    #expect(
+      fixture.errno { _ = try fixture.find("b/seen/listed") } == .networkUnreachable,
+      "there may be more than is kept")
+    fixture.store.outage = nil
+    #expect(try fixture.names("b/seen") == ["listed", "read"])
+    #expect(try fixture.names("b") == ["seen", "unseen"])
+    fixture.store.outage = StoreError(.offline, "offline")
+    try fixture.remount()
+    #expect(try fixture.names("b/seen") == ["listed", "read"], "a whole listing is kept again")
+    #expect(try fixture.find("b/seen/none") == nil)
+  }
+
   @Test func aFolderThatIsGoneIsNoEntry() throws {
     let folder = try fixture.inode("b/unseen")
     fixture.store.remove("b", "unseen/x")

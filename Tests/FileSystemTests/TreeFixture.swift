@@ -39,8 +39,11 @@ final class TreeFixture {
   }
 
   /// Ends the mount and makes another one over the same cache.
-  func remount() throws {
+  ///
+  /// - Parameter meanwhile: what happens while nothing is mounted.
+  func remount(_ meanwhile: () throws -> Void = {}) throws {
     cache.close()
+    try meanwhile()
     (cache, tree) = try Self.mount(scratch, front, maxAge, change)
     tree.connect(kernel)
   }

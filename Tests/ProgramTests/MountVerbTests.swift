@@ -25,6 +25,39 @@ extension ProgramTests {
       #expect(hasEnded(pid))
     }
 
+    @Test(arguments: ["cache_dir", "data_dir", "log_file"])
+    func aFolderOfOursInsideTheMountPointIsRefused(_ option: String) throws {
+      let person = try Person()
+      #expect(symlink(person.mountpoint, person.scratch.path("link")) == 0)
+      for place in [person.mountpoint + "/x", person.scratch.path("link/y/z")] {
+        let outcome = try person.bucketfs(
+          "mount", person.source, person.mountpoint, "-o", "\(option)=\(place)")
+        #expect(outcome.code == 2)
+        #expect(outcome.error.contains("inside the mount point \(person.mountpoint)"))
+        #expect(!person.isMounted)
+      }
+    }
+
+    @Test func onAReadOnlyDiskItIsMountedAndSaysThatNothingIsKept() throws {
+      let person = try Person()
+      let disk = try person.scratch.folder("disk")
+      #expect(
+        try person.run(["/usr/bin/mount", "-t", "tmpfs", "-o", "ro", "none", disk]).code == 0)
+      defer { umount2(disk, 2) }
+      let outcome = try person.bucketfs(
+        "mount", person.source, person.mountpoint, "-o", "cache_dir=\(disk)/cache")
+      #expect(outcome.code == 0)
+      #expect(outcome.error.contains("nothing is kept"))
+      let path = person.mountpoint + "/photos/2024/may.jpg"
+      #expect(try File.contents(of: path) == Array("a photograph".utf8))
+      let status = try person.status()
+      #expect((status["cache_problem"] as? String)?.contains("Read-only") == true)
+      let log = try String(
+        contentsOfFile: #require(status["log"] as? String), encoding: .utf8)
+      #expect(log.contains("nothing is kept"))
+      try person.unmount()
+    }
+
     @Test func theBackgroundProcessHoldsNothingOfTheOneThatStartedIt() throws {
       let person = try Person()
       try person.mount()

@@ -71,7 +71,8 @@ struct ReportTests {
     ).keys.sorted()
     #expect(
       keys == [
-        "cache", "cache_dir", "hidden_keys", "listings", "log", "mountpoint", "network",
+        "cache", "cache_dir", "cache_problem", "hidden_keys", "listings", "log", "mountpoint",
+        "network",
         "network_reason", "pid",
         "queue", "session", "since", "source", "state", "store", "version",
       ])

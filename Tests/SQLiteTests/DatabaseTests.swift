@@ -53,6 +53,102 @@ func symlinked(_ target: String, _ path: String) -> Bool { symlink(target, path)
     #expect(try connection.rows("SELECT k FROM t ORDER BY k") { $0.integer(0) } == [0, 1, 3])
   }
 
+  /// A database of many pages, and how it is made anew: with the one row -1.
+  private func remade(_ name: String) throws -> (Database, String) {
+    let path = scratch.path(name)
+    var connection = try Connection(path)
+    try connection.execute(
+      """
+      CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+      INSERT INTO t SELECT i, zeroblob(500) FROM n;
+      PRAGMA wal_checkpoint(TRUNCATE);
+      """)
+    let database = try Database(
+      path, connection,
+      remake: { () throws(DatabaseError) in
+        for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+        var connection = try Connection(path)
+        try connection.execute(
+          "CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB); INSERT INTO t VALUES (-1, NULL)")
+        return connection
+      })
+    return (database, path)
+  }
+
+  private func spoil(_ path: String) throws {
+    let file = try File(path, O_WRONLY)
+    let size = Int(try file.status().st_size) - 4096
+    try [UInt8](repeating: 0x5A, count: size).withUnsafeBufferPointer { (bytes) throws(Errno) in
+      try file.write(UnsafeRawBufferPointer(bytes), at: 4096)
+    }
+  }
+
+  private func keys(of database: Database) -> [Int64]? {
+    do throws(DatabaseError) {
+      return try database.read { (connection) throws(DatabaseError) in
+        try connection.rows("SELECT k FROM t WHERE v IS NULL OR length(v) > 0 ORDER BY k") {
+          $0.integer(0)
+        }
+      }
+    } catch {
+      return nil
+    }
+  }
+
+  private func eventually(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<1000 where !condition() { usleep(10_000) }
+    return condition()
+  }
+
+  @Test func damageThatAReaderMeetsIsMendedAndReadersGoOn() throws {
+    let (database, path) = try remade("read.db")
+    try spoil(path)
+    #expect(keys(of: database) == nil)
+    #expect(eventually { keys(of: database) == [-1] })
+    database.close()
+  }
+
+  @Test func damageThatAWriterMeetsIsMendedAndTheWriteIsMade() throws {
+    let (database, path) = try remade("written.db")
+    try spoil(path)
+    try database.write { (connection) throws(DatabaseError) in
+      try connection.execute("PRAGMA shrink_memory")
+      try connection.run("UPDATE t SET v = zeroblob(10)")
+      try connection.run("INSERT INTO t VALUES (5000, zeroblob(3))")
+    }
+    #expect(keys(of: database) == [-1, 5000])
+    database.close()
+  }
+
+  @Test func aFileThatSomebodyRemovedIsMadeAnew() throws {
+    let (database, path) = try remade("removed.db")
+    for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+    database.checkFile()
+    #expect(eventually { keys(of: database) == [-1] })
+    database.close()
+    var connection = try Connection(path)
+    #expect(try connection.rows("SELECT k FROM t") { $0.integer(0) } == [-1])
+  }
+
+  @Test func oneInMemoryIsReadAndWrittenLikeAFile() throws {
+    database.close()
+    var connection = try Connection()
+    try connection.load(path)
+    let database = try Database(path, connection)
+    #expect(database.isInMemory)
+    try database.write { (connection) throws(DatabaseError) in
+      try connection.run("INSERT INTO t VALUES (7)")
+    }
+    let keys = try database.read { (connection) throws(DatabaseError) in
+      try connection.rows("SELECT k FROM t") { $0.integer(0) }
+    }
+    #expect(keys == [7])
+    database.close()
+    var file = try Connection(path)
+    #expect(try file.rows("SELECT k FROM t") { $0.integer(0) }.isEmpty, "the file stays as it was")
+  }
+
   @Test func aReaderCannotWrite() throws {
     #expect(throws: DatabaseError.self) {
       try database.read { (connection) throws(DatabaseError) in

@@ -14,6 +14,7 @@ extension Download {
 
   /// Makes the download out of the first answer.
   private func adopt(_ id: Int, _ head: ObjectHead) -> Bool {
+    if doubts(id, head.tag, head.modified) { return false }
     let size = head.size
     let start = head.range?.lowerBound ?? 0
     if let kept = keptFacts, kept.size == size, kept.isSame(as: head) {
@@ -29,7 +30,10 @@ extension Download {
     do throws(Errno) {
       file = try PartFile.make(in: cache.directory, content: content)
     } catch {
-      Log.warning("no copy of \(object) is kept: cannot make a temporary file: \(error)")
+      // Where nothing can be kept at all, that was said at the start.
+      let line = "no copy of \(object) is kept: cannot make a temporary file: \(error)"
+      if cache.directory.refusal == nil { Log.warning(line) } else { Log.debug(line) }
+      cache.note(error)
       file = nil
     }
     let partSize = cache.options.partSize
@@ -70,6 +74,21 @@ extension Download {
     return !state.withLock { state in
       if state.isDirect { state.cutDirect(id, object) }
       return state.isDirect
+    }
+  }
+
+  /// Puts aside an answer that is of an older version than a listing has shown, once.
+  ///
+  /// - Returns: whether it is asked for again, past all caches on the way.
+  func doubts(_ id: Int, _ tag: String?, _ modified: Timestamp?) -> Bool {
+    state.withLock { state -> Bool in
+      guard var transfer = state.transfers[id], !transfer.isFresh, let listed = state.listed,
+        listed.isNewer(than: tag, modified)
+      else { return false }
+      transfer.isFresh = true
+      transfer.isDoubted = true
+      state.transfers[id] = transfer
+      return true
     }
   }
 
@@ -124,6 +143,7 @@ extension Download {
       try file.file.write(bytes, at: position)
     } catch {
       Log.warning("no copy of \(object) is kept: cannot write a temporary file: \(error)")
+      cache.note(error)
       state.withLock { state in
         state.isDirect = true
         state.cutDirect(id, object)
@@ -156,7 +176,7 @@ extension Download {
   }
 
   /// The facts of what is kept, which the store is asked about.
-  private var keptFacts: ObjectFacts? {
+  var keptFacts: ObjectFacts? {
     switch state.withLock({ $0.candidate }) {
     case .copy(let copy): copy.facts
     case .partial(let partial): partial.facts

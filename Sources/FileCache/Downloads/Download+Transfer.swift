@@ -33,6 +33,10 @@ extension Download {
       let before = state.withLock { $0.received }
       let error = attempt(id, request)
       guard let error else { break }
+      if isDoubted(id) {
+        Log.info("\(object): asked for once more, a listing has shown a newer version")
+        continue
+      }
       let progress = state.withLock { $0.received } - before
       idle = progress > 0 ? 0 : idle + 1
       guard canResume(id, after: error, isIdle: idle > 0), idle <= Self.idleLimit,
@@ -59,12 +63,27 @@ extension Download {
         guard request.0.unlessTag != nil else {
           return StoreError(.server, "\(object): not modified, says the store, unasked")
         }
+        if doubtsKept(id) { return StoreError(.cancelled, "\(object): an older version") }
         answer(.unchanged)
         return nil
       case .complete: return complete(id)
       }
     } catch {
       return broken(id, error)
+    }
+  }
+
+  /// Whether "not modified" was said of an older version than a listing has shown since.
+  private func doubtsKept(_ id: Int) -> Bool {
+    guard let kept = keptFacts else { return false }
+    return doubts(id, kept.tag, kept.modified)
+  }
+
+  private func isDoubted(_ id: Int) -> Bool {
+    state.withLock { state -> Bool in
+      guard let isDoubted = state.transfers[id]?.isDoubted, isDoubted else { return false }
+      state.transfers[id]?.isDoubted = false
+      return true
     }
   }
 
@@ -123,6 +142,7 @@ extension Download {
       switch state.phase {
       case .asking:
         request.unlessTag = asked
+        if transfer.isFresh { request.fresh = state.listed?.tag }
         request.range = transfer.limit.map { 0..<$0 }
       case .open:
         let end = min(transfer.limit ?? state.size, state.size)

@@ -58,6 +58,8 @@ final class Download: Sendable {
     var phase: Phase
     /// What is kept already, whose tag the store is asked about; nil once it has another one.
     var candidate: Candidate?
+    /// The version that a listing has shown.
+    var listed: ListedVersion?
     var facts: ObjectFacts?
     /// False when the store did not say how long the object is; then all must be there first.
     var isSizeKnown = true
@@ -100,12 +102,19 @@ final class Download: Sendable {
   }
 
   /// A question to the store: what is the object now?
-  init(asking object: ObjectName, content: UInt64, candidate: Candidate?, cache: FileCache) {
+  ///
+  /// - Parameter listed: the version that a listing has shown; an answer of an older one comes from a
+  ///   cache on the way, and is asked for once more past it.
+  init(
+    asking object: ObjectName, content: UInt64, candidate: Candidate?, listed: ListedVersion?,
+    cache: FileCache
+  ) {
     self.object = object
     self.content = content
     self.cache = cache
     var state = State(.asking)
     state.candidate = candidate
+    state.listed = listed
     self.state = Locked(state)
   }
 

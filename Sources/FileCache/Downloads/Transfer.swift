@@ -17,6 +17,8 @@ struct Transfer: Sendable {
   var isStopped = false
   /// Ask past any cache in between.
   var isFresh = false
+  /// Whether its answer was put aside, and is to be asked for once more.
+  var isDoubted = false
   /// What it was found to have brought, when that cannot be used.
   var fault: StoreError?
   let call: Call

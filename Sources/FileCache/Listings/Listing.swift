@@ -11,17 +11,20 @@ package struct Listing: Sendable {
   package let hiddenKeys: [ByteString]
   /// The latest time of its entries.
   package let newest: Timestamp?
+  /// Whether it shows only what copies are kept of, and there may be more.
+  package let isPartial: Bool
   let table: ListingTable
 
   init(
     folder: FolderName, fetchedAt: Timestamp, cost: Span, table: ListingTable,
-    hiddenKeys: [ByteString]
+    hiddenKeys: [ByteString], isPartial: Bool = false
   ) {
     self.folder = folder
     self.fetchedAt = fetchedAt
     self.cost = cost
     self.table = table
     self.hiddenKeys = hiddenKeys
+    self.isPartial = isPartial
     newest = table.newest
   }
 
@@ -34,7 +37,7 @@ package struct Listing: Sendable {
 
   /// Whether another listing of the folder shows the same.
   func isSame(as other: Listing) -> Bool {
-    hiddenKeys == other.hiddenKeys && table == other.table
+    isPartial == other.isPartial && hiddenKeys == other.hiddenKeys && table == other.table
   }
 
   /// The same content, asked for at another time.
@@ -52,7 +55,7 @@ package struct Listing: Sendable {
     if let entry { changed.append(entry) }
     return Listing(
       folder: folder, fetchedAt: fetchedAt, cost: cost, table: changed.sorted().table,
-      hiddenKeys: hiddenKeys)
+      hiddenKeys: hiddenKeys, isPartial: isPartial)
   }
 
   /// The listing with several entries in place of what it has under their names; nil takes a name
@@ -84,17 +87,20 @@ package struct Listing: Sendable {
     table.index(of: name).map { table[$0] }
   }
 
+  /// Whether the listing says what a name leads to, be it nothing.
+  package func tells(of name: ByteString) -> Bool { !isPartial || entry(name) != nil }
+
   /// How much longer the listing may be believed without asking; zero when that time is over.
   ///
   /// That is `maxAge`, or ten times what it took to get the listing if that is longer. A time of
   /// fetching that lies in the future (the clock was set back) is believed not at all.
   package func freshness(_ maxAge: Span, at now: Timestamp = .now) -> Span {
-    Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost, at: now)
+    isPartial ? .zero : Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost, at: now)
   }
 
   /// As if it had cost something else.
   func freshness(_ maxAge: Span, cost: Span) -> Span {
-    Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost)
+    isPartial ? .zero : Self.freshness(maxAge, fetchedAt: fetchedAt, cost: cost)
   }
 
   static func freshness(

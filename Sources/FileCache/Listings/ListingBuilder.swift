@@ -91,7 +91,9 @@ package struct ListingBuilder {
   /// The entries in order, each name once: of a file and a folder with one name, the folder.
   ///
   /// - Parameter before: the listing that this one replaces; folders keep the times it gave them.
-  consuming func finish(fetchedAt: Timestamp, cost: Span, after before: Listing?) -> Listing {
+  consuming func finish(
+    fetchedAt: Timestamp, cost: Span, after before: Listing?, isPartial: Bool = false
+  ) -> Listing {
     var (table, lost) = table.sorted()
     for name in lost {
       if let segment = names.segment(of: name) { hiddenKeys.insert(folder.prefix + segment) }
@@ -102,6 +104,6 @@ package struct ListingBuilder {
     }
     return Listing(
       folder: folder, fetchedAt: fetchedAt, cost: cost, table: table,
-      hiddenKeys: hiddenKeys.sorted())
+      hiddenKeys: hiddenKeys.sorted(), isPartial: isPartial)
   }
 }

@@ -15,6 +15,7 @@ struct ListingRows: Sendable {
     let fetchedAt: Timestamp
     let cost: Span
     let bytes: Int64
+    let isPartial: Bool
   }
 
   /// Rows of one transaction: what other writers wait for at most.
@@ -30,13 +31,13 @@ struct ListingRows: Sendable {
     throws(DatabaseError) -> Facts?
   {
     try connection.first(
-      "SELECT id, fetched, cost, bytes FROM listings "
+      "SELECT id, fetched, cost, bytes, partial FROM listings "
         + "WHERE bucket = ? AND prefix = ? AND complete = 1",
       .name(folder.bucket), .name(folder.prefix)
     ) { row in
       Facts(
         id: row.integer(0), fetchedAt: row.time(1), cost: Span(nanoseconds: row.integer(2)),
-        bytes: row.integer(3))
+        bytes: row.integer(3), isPartial: row.flag(4))
     }
   }
 
@@ -51,7 +52,8 @@ struct ListingRows: Sendable {
         builder.add(row)
         return true
       }
-      return builder.finish(fetchedAt: facts.fetchedAt, cost: facts.cost, after: nil)
+      return builder.finish(
+        fetchedAt: facts.fetchedAt, cost: facts.cost, after: nil, isPartial: facts.isPartial)
     } ?? nil
   }
 
@@ -60,8 +62,8 @@ struct ListingRows: Sendable {
     /// Writes a listing in place of what was kept; of a long one whose rows are there already, the
     /// draft's number.
     case save(Listing, draft: Int64?)
-    /// Notes that a listing was found unchanged.
-    case confirm(FolderName, fetchedAt: Timestamp, cost: Span)
+    /// Notes that a listing was found unchanged; one that is not kept any more is written anew.
+    case confirm(Listing)
     /// Puts one entry in place of what the listing has under its name; nil takes the name out.
     case replace(ByteString, in: FolderName, ListingEntry?)
     /// Removes what is kept of a folder and of all beneath.
@@ -103,17 +105,21 @@ struct ListingRows: Sendable {
 
   private func make(_ change: Change, _ connection: inout Connection) throws(DatabaseError) {
     switch change {
-    case .save(let listing, let draft?): try Self.complete(listing.folder, draft, &connection)
+    case .save(let listing, let draft?):
+      try Self.checkDraft(draft, of: listing.folder, &connection)
+      try Self.complete(listing.folder, draft, &connection)
     case .save(let listing, nil):
       let id = try insert(listing, &connection)
       try insertEntries(of: listing, 0..<listing.count, id, &connection)
       try insertHidden(of: listing, id, &connection)
       try Self.complete(listing.folder, id, &connection)
-    case .confirm(let folder, let fetchedAt, let cost):
+    case .confirm(let listing):
       try connection.run(
         "UPDATE listings SET fetched = ?, cost = ? "
-          + "WHERE bucket = ? AND prefix = ? AND complete = 1",
-        .time(fetchedAt), .integer(cost.nanoseconds), .name(folder.bucket), .name(folder.prefix))
+          + "WHERE bucket = ? AND prefix = ? AND complete = 1 AND partial = 0",
+        .time(listing.fetchedAt), .integer(listing.cost.nanoseconds),
+        .name(listing.folder.bucket), .name(listing.folder.prefix))
+      if connection.changes == 0 { try make(.save(listing, draft: nil), &connection) }
     case .replace(let name, let folder, let entry):
       try replace(name, in: folder, with: entry, &connection)
     case .removeTree(let folder): try Self.removeTree(folder, &connection)
@@ -141,11 +147,12 @@ struct ListingRows: Sendable {
     while start < listing.count {
       let part = start..<min(start + Self.batch, listing.count)
       let done: Void? = write("keep \(listing.folder)") { (connection) throws(DatabaseError) in
+        try Self.checkDraft(id, of: listing.folder, &connection)
         try insertEntries(of: listing, part, id, &connection)
       }
       guard done != nil else {
         write("tidy \(listing.folder)") { (connection) throws(DatabaseError) in
-          try Self.remove(id, &connection)
+          try Self.removeDraft(id, &connection)
         }
         return nil
       }
@@ -154,10 +161,21 @@ struct ListingRows: Sendable {
     return id
   }
 
+  /// Makes sure that a number is still the draft's: the index may have been made anew meanwhile.
+  private static func checkDraft(
+    _ id: Int64, of folder: FolderName, _ connection: inout Connection
+  ) throws(DatabaseError) {
+    let isThere = try connection.first(
+      "SELECT 1 FROM listings WHERE id = ? AND bucket = ? AND prefix = ? AND complete = 0",
+      .integer(id), .name(folder.bucket), .name(folder.prefix)
+    ) { _ in true }
+    if isThere == nil { throw DatabaseError(code: 4, message: "the draft of \(folder) is gone") }
+  }
+
   /// Removes a draft that is of no use.
   func discard(draft id: Int64) {
     write("tidy listings") { (connection) throws(DatabaseError) in
-      try Self.remove(id, &connection)
+      try Self.removeDraft(id, &connection)
     }
   }
 
@@ -209,6 +227,15 @@ struct ListingRows: Sendable {
   ) throws(DatabaseError) {
     if let old = try facts(folder, &connection) { try remove(old.id, &connection) }
     try connection.run("UPDATE listings SET complete = 1 WHERE id = ?", .integer(id))
+  }
+
+  private static func removeDraft(_ id: Int64, _ connection: inout Connection)
+    throws(DatabaseError)
+  {
+    let isDraft = try connection.first(
+      "SELECT 1 FROM listings WHERE id = ? AND complete = 0", .integer(id)
+    ) { _ in true }
+    if isDraft != nil { try remove(id, &connection) }
   }
 
   private static func remove(_ id: Int64, _ connection: inout Connection) throws(DatabaseError) {

@@ -8,6 +8,8 @@ import SQLite
 /// - `fetched`, `cost`: when the store was asked, and for how many nanoseconds it answered.
 /// - `bytes`: about how much room the row and its entries take.
 /// - `hidden`: how many of its entries are of kind 3.
+/// - `partial`: 1 when the entries are those of copies alone, made when the index was lost; shown
+///   while the store cannot be asked, and never believed to be all.
 /// - `complete`: 0 while a long listing is being written. Such a row is not read; the next start
 ///   removes it, and its entries, after a crash.
 ///
@@ -18,6 +20,9 @@ import SQLite
 ///   `modified` is when a change in it was last noticed, first of all when it was first seen.
 enum ListingSchema {
   static let migration = Migration(2, "listings", script)
+  static let partial = Migration(
+    5, "listings made of copies",
+    "ALTER TABLE listings ADD COLUMN partial INTEGER NOT NULL DEFAULT 0")
 
   private static let script = """
     CREATE TABLE listings (

@@ -19,8 +19,9 @@ extension Listings {
         state.long.remove(folder)
         if let old, part.isSame, isUntouched {
           // Keeps the memory that readers of the old one share.
-          state.memory.set(old.confirmed(at: new.fetchedAt, cost: new.cost))
-          changes.append(.confirm(folder, fetchedAt: new.fetchedAt, cost: new.cost))
+          let confirmed = old.confirmed(at: new.fetchedAt, cost: new.cost)
+          state.memory.set(confirmed)
+          changes.append(.confirm(confirmed))
           continue
         }
         state.memory.set(new)

@@ -80,7 +80,8 @@ package final class Listings: Sendable {
       let believed = max(isTrusted ? listing.freshness(options.maxAge) : .zero, standIn)
       return believed > .zero ? Answer(listing: listing, believed: believed) : nil
     }
-    guard let facts = rows?.facts(folder), facts.bytes < limit, facts.fetchedAt >= trustedSince,
+    guard let facts = rows?.facts(folder), !facts.isPartial, facts.bytes < limit,
+      facts.fetchedAt >= trustedSince,
       Listing.freshness(options.maxAge, fetchedAt: facts.fetchedAt, cost: facts.cost) > .zero,
       let listing = kept(folder)
     else { return nil }
@@ -170,6 +171,7 @@ package final class Listings: Sendable {
       return try asked(name, in: folder, call)
     } catch {
       let answer = try standIn(folder, for: error)
+      guard answer.listing.tells(of: name) else { throw error }
       return (answer.listing.entry(name), answer.believed)
     }
   }
@@ -180,7 +182,9 @@ package final class Listings: Sendable {
   package func asked(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
     -> (entry: ListingEntry?, believed: Span)
   {
-    if let answer = fresh(folder, upTo: .max) { return try find(name, in: answer, call) }
+    if let answer = fresh(folder, upTo: .max), answer.listing.tells(of: name) {
+      return try find(name, in: answer, call)
+    }
     if !isLong(folder) {
       let outcome = try shared(folder, pageLimit: Self.pagesForOneName, call)
       if case .listing(let listing) = outcome { return try find(name, in: answer(listing), call) }

@@ -61,6 +61,8 @@ struct StatusReport: Codable, Equatable, Sendable {
   let source: String
   @Nullable var since: String?
   @Nullable var cacheDirectory: String?
+  /// Why nothing is kept in the cache; null while files that are read are kept.
+  @Nullable var cacheProblem: String?
   @Nullable var log: String?
   @Nullable var version: String?
 
@@ -70,6 +72,7 @@ struct StatusReport: Codable, Equatable, Sendable {
     case networkReason = "network_reason"
     case hiddenKeys = "hidden_keys"
     case cacheDirectory = "cache_dir"
+    case cacheProblem = "cache_problem"
   }
 }
 
@@ -101,6 +104,8 @@ extension StatusReport {
     add("network", network.map { name in networkReason.map { "\(name): \($0)" } ?? name })
     add("session", session)
     add("cache", cache.map { Self.text($0, "file", "files") })
+    add(
+      "not kept", cacheProblem.map { "what is read now: \(cacheDirectory ?? "the cache"): \($0)" })
     add("listings", listings.map { Self.text($0, "folder", "folders") })
     add("queue", queue?.text)
     if let queue, queue.failed > 0 {

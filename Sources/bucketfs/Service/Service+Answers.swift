@@ -99,7 +99,8 @@ extension Service {
         files: Int64(fileSystem.listings.keptCount)),
       queue: queue.map { StatusReport.Queue($0.counts) } ?? StatusReport.Queue(),
       hiddenKeys: fileSystem.hiddenKeyCount, pid: getpid(), mountpoint: mountpoint,
-      source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory, log: log,
+      source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory,
+      cacheProblem: cache.trouble, log: log,
       version: Help.version)
   }
 
@@ -109,7 +110,7 @@ extension Service {
 
   private func cached(_ target: Target) throws(Complaint) -> CopyReport {
     if let copy = pendingCopy(target) { return copy }
-    guard let copy = cache.copy(of: target.object) else {
+    guard let copy = cache.copy(of: target.object, comparing: true) else {
       try refuse(folder: target)
       throw Complaint(
         .no, "\(target.path): no copy is kept on this device",

@@ -87,6 +87,15 @@ final class Service: Sendable {
     }
     try greet()
     tellPending()
+    let trouble = cache.trouble.map {
+      "nothing is kept on this device: the cache \(plan.cacheDirectory): \($0)"
+    }
+    if let trouble {
+      Console.remark(
+        Complaint(
+          .failed, trouble, hint: "files are read all the same; make room, then mount again"
+        ).text)
+    }
     let control = try ControlServer(at: ByteString(mountpoint)) { [self] in answer($0, $1) }
     let options = plan.mountOptions(at: mountpoint, readOnly: queue == nil)
     let session = MountSession(fileSystem: fileSystem, options: options) { [self] in
@@ -102,6 +111,7 @@ final class Service: Sendable {
         Log.error("nothing is uploaded until the next mount: no thread for it: \(error)")
       }
       onReady()
+      if let trouble { Log.warning(trouble) }
     }
     defer { control.stop() }
     do throws(MountError) {

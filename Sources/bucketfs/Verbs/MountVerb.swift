@@ -35,11 +35,14 @@ enum MountVerb {
     let plan = try MountPlan(
       source: source, lists: invocation.options, sloppy: invocation.sloppy)
     let typed = try Invocation.text(last)
+    let mountpoint: String
     do throws(MountError) {
-      return (plan, try MountPoint.canonical(typed))
+      mountpoint = try MountPoint.canonical(typed)
     } catch {
       throw Complaint(error)
     }
+    try plan.refusePlaces(inside: mountpoint)
+    return (plan, mountpoint)
   }
 
   /// Serves in the foreground, with the log on standard error unless told otherwise.
