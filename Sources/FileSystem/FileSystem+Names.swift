@@ -17,6 +17,7 @@ extension FileSystem {
     guard KeyNames.isName(name) else { return .missing(timeout: listings.options.maxAge) }
     let (entry, believed) = try find(name, in: folder, caller)
     guard let entry, let place = place(of: entry.line, in: folder) else {
+      missing.withLock { $0.add(name, in: parent, believed: believed) }
       return .missing(timeout: believed)
     }
     return .found(reference(entry, at: place, parent: parent, believed: believed))

@@ -23,6 +23,7 @@ package final class FileSystem: Sendable {
   /// Stands for the time of what has none of its own.
   let madeAt = Timestamp.now
   let patience: Patience
+  let missing = Locked(MissingNames())
   let readAhead: FileReadAhead
   /// What a person has set of files and folders, and the store does not keep.
   let keptAttributes: AttributeTable
@@ -75,11 +76,24 @@ package final class FileSystem: Sendable {
   }
 
   /// Believes nothing that is kept any longer, so that the store is asked: the network is back, or
-  /// the person wants to see what is new. Never waits.
+  /// the person wants to see what is new.
+  ///
+  /// The kernel asks again too, about the files and folders that it knows (the first 20,000 of them)
+  /// and the names that it was last told lead nowhere. Names stay where they lead, so that nobody's
+  /// working directory is lost: whether one still leads there is asked with its attributes.
   package func distrust() {
     patience.renew()
     listings.distrust()
+    guard let notifier = notifier.withLock({ $0 }) else { return }
+    for inode in tree.withLock({ $0.known(Self.mostRenewed) }) {
+      notifier.forgetAttributes(of: inode)
+    }
+    for name in missing.withLock({ $0.takeAll() }) {
+      notifier.invalidateEntry(parent: name.parent, name: name.name)
+    }
   }
+
+  private static let mostRenewed = 20_000
 
   /// Why the store's answers are missing though it is reached, and what is kept is shown; nil while
   /// it answers.

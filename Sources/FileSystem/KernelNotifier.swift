@@ -12,7 +12,7 @@ package protocol KernelNotifier: AnyObject, Sendable {
   func invalidateInode(_ inode: UInt64)
   /// Attributes of an inode are out of date; the kernel knows it when this returns.
   ///
-  /// For use within an open: of attributes alone the kernel forgets without waiting for anything
+  /// Also within an open: of attributes alone the kernel forgets without waiting for anything
   /// (fuse_reverse_inval_inode with an offset below zero), so a program that asks for the size next
   /// gets the one of what it has opened.
   func forgetAttributes(of inode: UInt64)

@@ -61,6 +61,9 @@ struct NodeTable: Sendable {
 
   subscript(_ inode: UInt64) -> Node? { nodes[inode] }
 
+  /// Inodes that the kernel knows, at most `count` of them.
+  func known(_ count: Int) -> [UInt64] { Array(nodes.keys.prefix(count)) }
+
   /// The number that a place has, or would get now.
   func inode(of place: Place) -> UInt64 {
     if let inode = moved[place] { return inode }

@@ -40,6 +40,30 @@ extension MountTests {
       }
     }
 
+    @Test func askingAnewReachesWhatTheKernelHolds() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      store.put("b", "d/file", [1])
+      store.put("b", "d/gone", [1])
+      try Mounted.use(store, at: try Scratch(), maxAge: .seconds(3600)) { (mounted) throws in
+        let look = "stat -c %s d/file; test -e d/new && echo new; test -e d/gone && echo gone"
+        let folder = mounted.path + "/b"
+        #expect(try Shell.run(look, in: folder).lines == ["1", "gone"])
+        store.put("b", "d/file", [1, 2, 3])
+        store.put("b", "d/new", [1])
+        store.remove("b", "d/gone")
+        #expect(try Shell.run(look, in: folder).lines == ["1", "gone"])
+        mounted.fileSystem.distrust()
+        // Names are handed to the kernel by a thread of their own.
+        let deadline = Instant.now + .seconds(30)
+        var lines: [String] = []
+        while lines != ["3", "new"], Instant.now < deadline {
+          lines = try Shell.run(look, in: folder).lines
+        }
+        #expect(lines == ["3", "new"])
+      }
+    }
+
     @Test func aChangeInTheStoreIsSeenOnTheNextOpen() throws {
       let store = MemoryStore()
       store.createBucket("b")

@@ -22,14 +22,21 @@ extension Listings {
   package func learn(
     _ changes: [ByteString: (entry: ListingEntry?, at: Timestamp)], in folder: FolderName
   ) {
-    guard let old = remembered(folder) else { return }
-    // A listing that was asked for later knows better.
-    let news = changes.filter { $0.value.at >= old.fetchedAt }.mapValues(\.entry)
-    if news.isEmpty { return }
-    let new = old.replacing(news)
-    state.withLock { state in
-      guard let now = state.memory.listing(folder), now.fetchedAt == old.fetchedAt else { return }
-      state.memory.update(new)
+    while true {
+      let (found, revision) = state.withLock { state in
+        (state.memory.listing(folder), state.memory.revision(folder))
+      }
+      guard let old = found else { return }
+      // A listing that was asked for later knows better.
+      let news = changes.filter { $0.value.at >= old.fetchedAt }.mapValues(\.entry)
+      if news.isEmpty { return }
+      let new = old.replacing(news)
+      let isInPlace = state.withLock { state -> Bool in
+        guard state.memory.revision(folder) == revision else { return false }
+        state.memory.update(new)
+        return true
+      }
+      if isInPlace { return }
     }
   }
 

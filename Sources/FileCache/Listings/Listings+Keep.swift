@@ -98,19 +98,25 @@ extension Listings {
   private func replace(
     _ name: ByteString, in folder: FolderName, with entry: ListingEntry?, quietly: Bool
   ) {
-    guard let old = kept(folder), old.entry(name) != entry else { return }
-    let new = old.replacing(name, with: entry)
-    let (isInPlace, ticket) = state.withLock { state -> (Bool, ListingRows.Ticket?) in
-      guard let now = state.memory.listing(folder), now.fetchedAt == old.fetchedAt else {
-        return (false, nil)
+    var asked: Timestamp?
+    while true {
+      let revision = state.withLock { $0.memory.revision(folder) }
+      guard let old = kept(folder), old.entry(name) != entry else { return }
+      // A listing that came meanwhile knows better.
+      if let asked, asked != old.fetchedAt { return }
+      asked = old.fetchedAt
+      let new = old.replacing(name, with: entry)
+      let (isInPlace, ticket) = state.withLock { state -> (Bool, ListingRows.Ticket?) in
+        // Another entry was replaced meanwhile, or it was read from the index just now.
+        guard let revision, state.memory.revision(folder) == revision else { return (false, nil) }
+        state.memory.update(new)
+        return (true, rows?.queue([.replace(name, in: folder, entry)]))
       }
-      state.memory.update(new)
-      return (true, rows?.queue([.replace(name, in: folder, entry)]))
+      guard isInPlace else { continue }
+      ticket?.wait()
+      if !quietly { notify(old, new) }
+      return
     }
-    // A listing that came meanwhile knows better.
-    guard isInPlace else { return }
-    ticket?.wait()
-    if !quietly { notify(old, new) }
   }
 
   /// Forgets a folder that is gone, with all beneath, and its line in the listing above.

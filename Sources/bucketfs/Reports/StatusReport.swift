@@ -47,7 +47,7 @@ struct StatusReport: Codable, Equatable, Sendable {
   /// `serving`, or `dead` when its process is gone, or `silent` when that does not answer.
   let state: String
   @Nullable var network: String?
-  /// Why the store is not reached; null when it is.
+  /// Why the store is not reached, or fails though it is; null while it answers.
   @Nullable var networkReason: String?
   /// The store's address.
   @Nullable var store: String?
