@@ -7,6 +7,8 @@ import Platform
 /// at a time.
 final class CacheDirectory: Sendable {
   let path: String
+  /// Tells whose copies are kept here; copies of others are none.
+  let owner: String
   /// Every path below goes through this one, with RESOLVE_BENEATH and without symlinks.
   let root: Directory
   /// Why nothing new can be kept, as far as that showed at start: no room, or a read-only disk.
@@ -22,8 +24,10 @@ final class CacheDirectory: Sendable {
   ///
   /// Where there is no room for it, or the disk can only be read, what is there is used all the
   /// same, and nothing is kept: a cache must not stand in the way of what it speeds up.
-  init(_ path: String, mountPoint: String) throws(CacheError) {
+  /// - Parameter identity: whose copies are kept here.
+  init(_ path: String, mountPoint: String, identity: String) throws(CacheError) {
     self.path = path
+    owner = String(Digest.hex(.sha256, of: Array(identity.utf8)).prefix(32))
     let missing = try Self.prepare(path)
     root = try Self.open(path, missing)
     lock = missing == nil ? try Self.lock(root, path, mountPoint) : nil
@@ -75,6 +79,17 @@ final class CacheDirectory: Sendable {
       if error.isNoPlace { return error }
       throw .system(path: path, doing: "make the folders of", error)
     }
+  }
+
+  /// Makes again what belongs in the folder, where somebody has removed it.
+  func restore() {
+    guard refusal == nil, access(path + "/CACHEDIR.TAG", F_OK) != 0, isInPlace else { return }
+    do throws(CacheError) {
+      _ = try Self.fill(root, path)
+    } catch {
+      Log.warning(error.description)
+    }
+    lock?.sign(root)
   }
 
   /// Lets another program have the folder.

@@ -89,7 +89,8 @@ extension FileCache {
     identify(
       file,
       CopyIdentity(
-        object: object, facts: facts, fetched: fetched, isVerified: isVerified, sha256: sha256))
+        owner: directory.owner, object: object, facts: facts, fetched: fetched,
+        isVerified: isVerified, sha256: sha256))
     var target = CopyPath.plain(object) ?? CopyPath.hashed(object)
     do throws(Errno) {
       try moveFile(path, in: source, to: target)

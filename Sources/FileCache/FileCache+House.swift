@@ -9,7 +9,10 @@ extension FileCache {
   ///
   /// - Parameter isLast: the program ends, and must not wait for a busy disk.
   func keepHouse(isLast: Bool = false) {
-    if !isLast { database.checkFile() }
+    if !isLast {
+      directory.restore()
+      database.checkFile()
+    }
     evict()
     saveParts()
     flush(isLast: isLast)

@@ -55,7 +55,8 @@ package final class FileCache: Sendable {
   ///
   /// - Throws: `CacheError`, among others when another program uses it or a newer one wrote it.
   package init(options: CacheOptions, store: any BucketStore) throws(CacheError) {
-    let directory = try CacheDirectory(options.directory, mountPoint: options.mountPoint)
+    let directory = try CacheDirectory(
+      options.directory, mountPoint: options.mountPoint, identity: options.identity)
     let opener = IndexOpener(directory: directory, identity: options.identity)
     let opened = try opener.open()
     self.opener = opener

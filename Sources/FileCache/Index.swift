@@ -152,13 +152,18 @@ struct IndexOpener {
   private func makeFile(_ copies: [ObjectName: Copy], _ partials: [ObjectName: Partial])
     throws(DatabaseError) -> Connection
   {
+    let rescued = RescuedAttributes(path, identity: identity)
     do throws(CacheError) {
       try removeFiles()
       try makeFile()
     } catch {
       throw DatabaseError(code: 14, message: error.description)
     }
-    return try fill(try Connection(path), copies, partials)
+    var connection = try fill(try Connection(path), copies, partials)
+    try connection.transaction { (connection) throws(DatabaseError) in
+      try rescued.save(in: &connection)
+    }
+    return connection
   }
 
   private func fill(

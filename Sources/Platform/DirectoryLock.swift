@@ -28,6 +28,7 @@ package final class DirectoryLock: Sendable {
   private static let name: ByteString = "lock"
 
   private let folder: Locked<File?>
+  private let note: String
 
   /// Locks a folder, and says so in it as far as there is room.
   ///
@@ -43,8 +44,9 @@ package final class DirectoryLock: Sendable {
       opened.unlock()
       throw .system(.stale)
     }
-    Self.sign(directory, note)
+    self.note = note
     folder = Locked(opened)
+    sign(directory)
   }
 
   /// Lets another program have the folder.
@@ -90,9 +92,10 @@ package final class DirectoryLock: Sendable {
     return there.st_dev == held.st_dev && there.st_ino == held.st_ino
   }
 
-  private static func sign(_ directory: borrowing Directory, _ note: String) {
+  /// Says in the folder who holds it; once more, where somebody has removed that.
+  package func sign(_ directory: borrowing Directory) {
     do throws(Errno) {
-      let file = try directory.open(name, O_RDWR | O_CREAT)
+      let file = try directory.open(Self.name, O_RDWR | O_CREAT)
       try file.truncate(to: 0)
       try Array("\(getpid())\n\(note)\n".utf8).withUnsafeBufferPointer { (text) throws(Errno) in
         try file.write(UnsafeRawBufferPointer(text), at: 0)

@@ -91,12 +91,27 @@ import Testing
     #expect(served(by: again) == keys)
   }
 
+  @Test func whatPersonsHaveSetOutlivesADamagedIndex() throws {
+    let folder = FolderName(bucket: "b", prefix: "a/")
+    let kept = KeptAttributes(
+      tag: "t", size: 3, modified: Timestamp(seconds: 5), mode: 0o755, extended: [:])
+    AttributeTable(try fixture.cache().database).set(kept, of: "one", in: folder)
+    fixture.close()
+    try edit("DROP TABLE objects")
+    let table = AttributeTable(try fixture.cache().database)
+    #expect(table.attributes(of: "one", in: folder) == kept)
+  }
+
   @Test func anIndexThatIsLostWhileItIsUsedIsMadeAnew() throws {
     try fill()
     let cache = try fixture.cache()
-    for suffix in ["", "-wal", "-shm"] { unlink(fixture.path("cache.db" + suffix)) }
+    for name in ["cache.db", "cache.db-wal", "cache.db-shm", "CACHEDIR.TAG", "lock"] {
+      unlink(fixture.path(name))
+    }
     cache.keepHouse()
     #expect(eventually { fixture.exists("cache.db") })
+    #expect(fixture.exists("CACHEDIR.TAG"))
+    #expect(fixture.contents("lock") == Array("\(getpid())\n/mnt/here\n".utf8))
     goOffline()
     #expect(served(by: cache) == keys)
     fixture.store.outage = nil
@@ -208,9 +223,11 @@ import Testing
     #expect(Instant.now.since(start) < .seconds(60))
   }
 
-  @Test func anotherIdentityFindsNothingOfTheFirst() throws {
+  @Test(arguments: [false, true])
+  func anotherIdentityFindsNothingOfTheFirst(_ isIndexLost: Bool) throws {
     try fill()
     fixture.close()
+    if isIndexLost { #expect(unlink(fixture.path("cache.db")) == 0) }
     fixture.options.identity = "somebody else"
     goOffline()
     let cache = try fixture.cache()
@@ -268,6 +285,7 @@ import Testing
 
   @Test func anIdentityComesBackFromItsMark() throws {
     let identity = CopyIdentity(
+      owner: "somebody",
       object: ObjectName(bucket: "b:1,", key: ByteString([0x00, 0xFF, 0x2C])),
       facts: ObjectFacts(
         size: 5, tag: "\"x\"", version: "v", modified: Timestamp(seconds: 1),

@@ -28,7 +28,7 @@ struct CopyFinder {
 
   /// The copy that a file says it is; nil when that cannot be so, or nothing can ever show it.
   ///
-  /// A file is listened to when it says which object it is, lies where that object belongs, has the
+  /// A file is listened to when it says whose it is and of which object, lies where that object belongs, has the
   /// size it says, and names a checksum. Its bytes are compared with that when it is first opened:
   /// `stamp` is one that no file has.
   func identify(_ path: ByteString) -> (ObjectName, Copy)? {
@@ -38,7 +38,8 @@ struct CopyFinder {
       guard status.st_mode & S_IFMT == S_IFREG else { return nil }
       let stamp = FileStamp(status)
       let attribute = try file.attribute(CopyIdentity.attribute)
-      guard let identity = CopyIdentity(encoded: attribute), identity.facts.size == stamp.size,
+      guard let identity = CopyIdentity(encoded: attribute),
+        identity.owner == directory.owner, identity.facts.size == stamp.size,
         path == CopyPath.plain(identity.object) || path == CopyPath.hashed(identity.object)
       else { return nil }
       let copy = Copy(

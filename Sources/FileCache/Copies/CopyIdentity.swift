@@ -3,12 +3,14 @@ import Platform
 
 /// What a copy's file says of itself, in an extended attribute, for when the index is lost.
 ///
-/// Fields, each as `<length>:<bytes>,`: `2` (the format), bucket, key, size, tag, version, time in
+/// Fields, each as `<length>:<bytes>,`: `3` (the format), whose copy it is, bucket, key, size, tag, version, time in
 /// the store, content type, time of the download, `1` when the bytes matched the store's checksum,
 /// and their SHA-256 where the tag is not their MD5. What is not known is empty.
 struct CopyIdentity: Equatable {
   static let attribute = "user.bucketfs.copy"
 
+  /// As `CacheDirectory.owner`.
+  var owner: String
   var object: ObjectName
   var facts: ObjectFacts
   var fetched: Timestamp
@@ -16,8 +18,10 @@ struct CopyIdentity: Equatable {
   var sha256: String?
 
   init(
-    object: ObjectName, facts: ObjectFacts, fetched: Timestamp, isVerified: Bool, sha256: String?
+    owner: String, object: ObjectName, facts: ObjectFacts, fetched: Timestamp, isVerified: Bool,
+    sha256: String?
   ) {
+    self.owner = owner
     self.object = object
     self.facts = facts
     self.fetched = fetched
@@ -27,7 +31,9 @@ struct CopyIdentity: Equatable {
 
   var encoded: [UInt8] {
     let modified = facts.modified.map { String($0.nanoseconds) } ?? ""
-    let head: [[UInt8]] = [Array("2".utf8), object.bucket.bytes, object.key.bytes]
+    let head: [[UInt8]] = [
+      Array("3".utf8), Array(owner.utf8), object.bucket.bytes, object.key.bytes,
+    ]
     let rest = [
       String(facts.size), facts.tag ?? "", facts.version ?? "", modified,
       facts.contentType ?? "", String(fetched.nanoseconds), isVerified ? "1" : "", sha256 ?? "",
@@ -41,19 +47,20 @@ struct CopyIdentity: Equatable {
   ///
   /// - Returns: nil when it is not that.
   init?(encoded bytes: [UInt8]) {
-    guard let fields = Self.fields(of: bytes), fields.count == 11, fields[0] == Array("2".utf8)
+    guard let fields = Self.fields(of: bytes), fields.count == 12, fields[0] == Array("3".utf8)
     else { return nil }
     let text = fields.map { String(decoding: $0, as: UTF8.self) }
-    guard let size = Int64(text[3]), let fetched = Int64(text[8]) else { return nil }
-    object = ObjectName(bucket: ByteString(fields[1]), key: ByteString(fields[2]))
+    guard let size = Int64(text[4]), let fetched = Int64(text[9]) else { return nil }
+    owner = text[1]
+    object = ObjectName(bucket: ByteString(fields[2]), key: ByteString(fields[3]))
     facts = ObjectFacts(
-      size: size, tag: text[4].isEmpty ? nil : text[4],
-      version: text[5].isEmpty ? nil : text[5],
-      modified: Int64(text[6]).map { Timestamp(nanoseconds: $0) },
-      contentType: text[7].isEmpty ? nil : text[7])
+      size: size, tag: text[5].isEmpty ? nil : text[5],
+      version: text[6].isEmpty ? nil : text[6],
+      modified: Int64(text[7]).map { Timestamp(nanoseconds: $0) },
+      contentType: text[8].isEmpty ? nil : text[8])
     self.fetched = Timestamp(nanoseconds: fetched)
-    isVerified = text[9] == "1"
-    sha256 = text[10].isEmpty ? nil : text[10]
+    isVerified = text[10] == "1"
+    sha256 = text[11].isEmpty ? nil : text[11]
   }
 
   private static func fields(of bytes: [UInt8]) -> [[UInt8]]? {
