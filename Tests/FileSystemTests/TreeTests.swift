@@ -1,4 +1,5 @@
 import BucketStore
+import FileCache
 import FileSystem
 import Foundation
 import Platform
@@ -113,6 +114,15 @@ import Testing
         fixture.errno { _ = try fixture.tree.object(at: path) } == errno, "\(path)")
     }
     #expect(fixture.store.requests.isEmpty)
+  }
+
+  @Test func aNameThatNoKeyCanHoldIsAnIllegalSequence() throws {
+    let strict = try TreeFixture { $0.names = KeyNames(.strict) }
+    #expect(
+      strict.errno { _ = try strict.tree.object(at: "photos/grün.jpg") } == .illegalSequence)
+    #expect(try strict.tree.object(at: "photos/green.jpg").key == "green.jpg")
+    let encoded = try TreeFixture { $0.names = KeyNames(.encode) }
+    #expect(try encoded.tree.object(at: "photos/grün.jpg").key == "gr=C3=BCn.jpg")
   }
 
   @Test func theRootMayBeOneBucketOrAFolderInIt() throws {
