@@ -108,7 +108,7 @@ import Testing
             "statusCode": "403", "error": "Unauthorized", "code": "AccessDenied",
             "message": "new row violates row-level security policy",
           ])))
-    try project.mount()
+    try project.mount("max_age=1,ro")
     #expect(errno { _ = try project.read("album/a.jpg") } == .permission)
     project.emulator.clearFaults()
     for line in [

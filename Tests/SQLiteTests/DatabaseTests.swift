@@ -34,6 +34,33 @@ func symlinked(_ target: String, _ path: String) -> Bool { symlink(target, path)
     database.close()
   }
 
+  @Test func compactingGivesTheRoomBackAndKeepsItsPlaceInTheOrder() throws {
+    let gate = Locked(false)
+    try database.write { (connection) throws(DatabaseError) in
+      try connection.execute("CREATE TABLE big (bytes BLOB)")
+      for _ in 0..<500 { try connection.run("INSERT INTO big VALUES (zeroblob(4096))") }
+    }
+    database.enqueue { (_) throws(DatabaseError) in _ = gate.wait { $0 ? true : nil } }
+    database.enqueue { (connection) throws(DatabaseError) in
+      try connection.execute("DROP TABLE big")
+    }
+    let opener = try Platform.Thread(name: "opener") {
+      usleep(50_000)
+      gate.withLock { $0 = true }
+      gate.wakeAll()
+    }
+    try database.compact()
+    opener.join()
+    try database.write { (connection) throws(DatabaseError) in
+      try connection.run("INSERT INTO t VALUES (1)")
+    }
+    #expect(try keys() == [1])
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(try #require(attributes[.size] as? Int) < 100_000)
+    database.close()
+    #expect(throws: DatabaseError.self) { try database.compact() }
+  }
+
   @Test func aPieceThatFailsTakesNoOtherOfItsBatchAlong() throws {
     let gate = Locked(false)
     database.enqueue { (_) throws(DatabaseError) in _ = gate.wait { $0 ? true : nil } }

@@ -70,7 +70,11 @@ package final class AttributeTable: Sendable {
       // Shown as it was set until the mount ends.
       Log.warning("attributes of \(folder)\(name) are not kept: \(error)")
     }
-    state.withLock { $0.generation &+= 1 }
+    state.withLock { state in
+      state.generation &+= 1
+      // The folder may have been read while this was being written.
+      if state.folders[folder] != nil { state.folders[folder]?[name] = kept }
+    }
   }
 
   private func load(_ folder: FolderName) -> [ByteString: KeptAttributes] {
