@@ -26,7 +26,10 @@ extension ProgramTests {
         ("SOURCE MNT -o cach_size=1", 2, "unknown option cach_size", "did you mean cache_size?"),
         ("SOURCE MNT -o max_age=soon", 2, "soon is not a time", "write max_age=TIME"),
         ("SOURCE MNT -o key=k3y", 2, "a credential must not stand", "SUPABASE_KEY"),
-        ("SOURCE MNT MNT", 2, "mount: too much", "bucketfs mount [SOURCE] MOUNTPOINT"),
+        (
+          "SOURCE MNT MNT", 2, "is one operand too many",
+          "bucketfs mount [SOURCE] MOUNTPOINT"
+        ),
         ("SOURCE TMP/nothing", 2, "nothing does not exist", "mkdir -p"),
         ("SOURCE TMP/file", 2, "is not a directory", "choose a directory"),
         ("SOURCE TMP/full", 5, "is not empty", "choose an empty directory"),

@@ -55,6 +55,16 @@ extension ProgramTests {
       #expect(person.socketPath == nil)
     }
 
+    @Test func idleClientsKeepNobodyOut() throws {
+      let person = try Person()
+      try person.mount()
+      var idle: [CInt] = []
+      defer { for descriptor in idle { close(descriptor) } }
+      for _ in 0..<100 { idle.append(dup(try connect(person).descriptor)) }
+      #expect(try person.status()["state"] as? String == "serving")
+      try person.unmount()
+    }
+
     @Test func nonsenseIsRefusedAndHarmsNobody() throws {
       let person = try Person()
       try person.mount()

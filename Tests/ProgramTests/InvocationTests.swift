@@ -34,9 +34,11 @@ struct InvocationTests {
 
   @Test(
     arguments: [
-      (Verb.mount, [], "something is missing"), (.mount, ["a", "b", "c"], "too much"),
-      (.unmount, [], "something is missing"), (.cached, [], "something is missing"),
-      (.status, ["a", "b"], "too much"), (.status, ["--jsno"], "unknown flag --jsno"),
+      (Verb.mount, [], "an operand is missing"),
+      (.mount, ["a", "b", "c"], "c is one operand too many"),
+      (.unmount, [], "an operand is missing"), (.cached, [], "an operand is missing"),
+      (.status, ["a", "b"], "b is one operand too many"),
+      (.status, ["--jsno"], "unknown flag --jsno"),
       (.status, ["-f"], "unknown flag -f"), (.mount, ["/mnt", "-o"], "-o needs options"),
     ] as [(Verb, [ByteString], String)])
   func aWrongCommandLineIsRefused(verb: Verb, words: [ByteString], sentence: String) throws {

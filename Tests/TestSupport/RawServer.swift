@@ -15,8 +15,18 @@ package final class RawServer: Sendable {
     var isStopped = false
   }
 
+  /// A socket that is closed when neither the server nor its thread needs it any more: a number that
+  /// is given to another server's socket meanwhile would have this thread take its clients.
+  private final class Listener: Sendable {
+    let socket: File
+
+    init(_ socket: consuming File) {
+      self.socket = socket
+    }
+  }
+
   private let state = Locked(State())
-  private let listener: File
+  private let listener: Listener
   package let port: UInt16
 
   /// Listens on a free port of 127.0.0.1.
@@ -29,12 +39,12 @@ package final class RawServer: Sendable {
   ) throws(Errno) {
     let opened = try Self.listen(backlog)
     port = opened.port
-    listener = File(owning: opened.descriptor)
-    let descriptor = opened.descriptor
+    let listener = Listener(File(owning: opened.descriptor))
+    self.listener = listener
     let state = state
     _ = try Thread(name: "raw-accept") {
       while true {
-        let client = accept(descriptor, nil, nil)
+        let client = accept(listener.socket.descriptor, nil, nil)
         guard client >= 0 else {
           if Errno.last == .interrupted { continue }
           return
@@ -79,7 +89,7 @@ package final class RawServer: Sendable {
       state.isStopped = true
       return Array(state.connections.values)
     }
-    _ = shutdown(listener.descriptor, CInt(SHUT_RDWR))
+    _ = shutdown(listener.socket.descriptor, CInt(SHUT_RDWR))
     for connection in connections { connection.cut() }
     state.wakeAll()
   }

@@ -242,12 +242,22 @@ final class Exchange {
     if let failure { return .failed(failure) }
     guard code == CURLE_OK || isCut || isEarlyRefusal(code) else {
       let detail = errorText.baseAddress.map { String(cString: $0) } ?? ""
-      return .failed(HTTPFailure.error(code, host: transfer.target.host, detail: detail))
+      return .failed(
+        HTTPFailure.error(code, host: transfer.target.host, detail: detail, errno: systemError))
     }
     guard head.isComplete else {
       return .failed(StoreError(.server, "\(transfer.target.host): answered without a head"))
     }
     return .answered(HTTPResponse(status: head.status, headers: head.headers, body: body))
+  }
+
+  /// What the system said to the last try to connect.
+  private var systemError: Errno? {
+    var number = 0
+    guard bucketfs_get_long(easy, CURLINFO_OS_ERRNO, &number) == CURLE_OK, number > 0 else {
+      return nil
+    }
+    return Errno(CInt(clamping: number))
   }
 
   /// Whether a kept connection turned out to be dead under the request's body.

@@ -1,4 +1,5 @@
 import CCurl
+import Platform
 
 /// What libcurl's error codes mean for a store (libcurl-errors(3)). The one table.
 enum HTTPFailure {
@@ -25,9 +26,19 @@ enum HTTPFailure {
     }
   }
 
-  /// - Parameter detail: what libcurl wrote into its error buffer; may be empty.
-  static func error(_ code: CURLcode, host: String, detail: String) -> StoreError {
-    let words = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+  /// - Parameters:
+  ///   - detail: what libcurl wrote into its error buffer; may be empty.
+  ///   - errno: what the system said to the last try to connect; nil where it said nothing.
+  static func error(_ code: CURLcode, host: String, detail: String, errno: Errno? = nil)
+    -> StoreError
+  {
+    let words: String
+    switch code {
+    case CURLE_COULDNT_RESOLVE_HOST: words = "its name cannot be resolved"
+    case CURLE_COULDNT_CONNECT:
+      words = "cannot be connected to" + (errno.map { ": \($0)" } ?? "")
+    default: words = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+    }
     return StoreError(kind(of: code), "\(host): \(words)")
   }
 }

@@ -92,6 +92,10 @@ package final class SupabaseSession: Sendable {
     }
   }
 
+  /// What is sent with every call is of no use any more, and nothing can renew it.
+  static let keyHasExpired = StoreError(
+    .refused, "the project's key, or the access token in its place, has expired: take a new one")
+
   /// Another token than the one used: a newer one that is there already, or a renewed one.
   ///
   /// - Parameters:
@@ -100,7 +104,7 @@ package final class SupabaseSession: Sendable {
   /// - Throws: `StoreError`, as `bearer`.
   func renew(after used: String?, refused: Bool, _ call: Call) throws(StoreError) -> String {
     guard let file else {
-      throw StoreError(.refused, "the project's key has expired: take a new one")
+      throw Self.keyHasExpired
     }
     let deadline = Instant.now + call.timeout
     let handler = call.cancellation.onCancel { [state] in state.wakeAll() }

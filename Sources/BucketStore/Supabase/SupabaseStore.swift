@@ -71,7 +71,7 @@ package final class SupabaseStore: BucketStore {
     let response = try perform(request, sink, bearer.token, call)
     guard isExpired(response) else { return response }
     guard bearer.isUser else {
-      throw StoreError(.refused, "the project's key has expired: take a new one")
+      throw SupabaseSession.keyHasExpired
     }
     let token = try user.renew(after: bearer.token, refused: true, call)
     let second = try perform(request, sink, token, call)

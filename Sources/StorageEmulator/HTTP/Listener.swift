@@ -9,6 +9,8 @@ final class Listener: Sendable {
 
   private struct State {
     var open: Set<CInt> = []
+    /// The socket's number is about to be another file's.
+    var isClosing = false
     var isStopped = false
   }
 
@@ -53,6 +55,7 @@ final class Listener: Sendable {
         }
         run(client, serve)
       }
+      state.withLock { $0.isClosing = true }
       close(descriptor)
       state.withLock { $0.isStopped = true }
       state.wakeAll()
@@ -61,7 +64,9 @@ final class Listener: Sendable {
 
   /// Ends every connection at once, as a killed server does, and waits until the port is free.
   func stop() {
-    shutdown(descriptor, CInt(SHUT_RDWR))
+    state.withLock { state in
+      if !state.isClosing { shutdown(descriptor, CInt(SHUT_RDWR)) }
+    }
     _ = state.wait { $0.isStopped ? true : nil }
     state.withLock { state in
       for client in state.open { shutdown(client, CInt(SHUT_RDWR)) }

@@ -154,7 +154,9 @@ struct Invocation: Equatable, Sendable {
 
   private func checkOperands() throws(Complaint) {
     guard !verb.count.contains(operands.count) else { return }
-    let problem = operands.count < verb.count.lowerBound ? "something is missing" : "too much"
+    let problem =
+      operands.count < verb.count.lowerBound
+      ? "an operand is missing" : "\(operands[verb.count.upperBound]) is one operand too many"
     throw Complaint(
       .usage, "\(verb.rawValue): \(problem)",
       hint: "bucketfs \(verb.rawValue) \(verb.operands)")

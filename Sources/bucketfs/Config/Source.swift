@@ -47,6 +47,11 @@ enum Source: Equatable, Sendable {
     }
   }
 
+  /// Whether a word begins as only a source does.
+  static func hasKind(_ word: ByteString) -> Bool {
+    ["supabase:", "dir:", "s3:"].contains { word.hasPrefix($0) }
+  }
+
   /// Whether a word may name a profile.
   static func isProfileName(_ text: String) -> Bool {
     !text.isEmpty && !text.hasPrefix(".")

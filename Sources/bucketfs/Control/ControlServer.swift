@@ -29,6 +29,13 @@ final class ControlServer: Sendable {
     var connections: [Int: Connection] = [:]
     var nextID = 0
     var stopped = false
+
+    /// Ends the connection that has been silent for longest, so that idle ones keep nobody out.
+    func makeRoom() {
+      let silent = connections.filter { !$0.value.working }.min { $0.key < $1.key }
+      // Under the lock, so that the descriptor is still this connection's; its thread closes it.
+      if let silent { _ = shutdown(silent.value.descriptor, CInt(SHUT_RDWR)) }
+    }
   }
 
   private let state = Locked(State())
@@ -127,7 +134,8 @@ final class ControlServer: Sendable {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     let cancellation = Cancellation()
     let id = state.withLock { state -> Int? in
-      guard state.connections.count < Self.mostConnections else { return nil }
+      if state.connections.count >= Self.mostConnections { state.makeRoom() }
+      guard state.connections.count < 2 * Self.mostConnections else { return nil }
       state.nextID += 1
       state.connections[state.nextID] = Connection(
         descriptor: descriptor, cancellation: cancellation)

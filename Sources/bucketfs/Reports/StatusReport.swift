@@ -1,3 +1,4 @@
+import BucketStore
 import PendingQueue
 import Platform
 
@@ -102,7 +103,7 @@ extension StatusReport {
     }
     add("store", store == source ? nil : store)
     add("network", network.map { name in networkReason.map { "\(name): \($0)" } ?? name })
-    add("session", session)
+    add("session", session.map(Self.sessionText))
     add("cache", cache.map { Self.text($0, "file", "files") })
     add(
       "not kept", cacheProblem.map { "what is read now: \(cacheDirectory ?? "the cache"): \($0)" })
@@ -125,6 +126,16 @@ extension StatusReport {
       + rows.map { name, value in
         "  " + name + String(repeating: " ", count: width - name.count) + value + "\n"
       }.joined()
+  }
+
+  private static func sessionText(_ session: String) -> String {
+    switch SessionState(rawValue: session) {
+    case .keyOnly: "no sign-in"
+    case .signedIn: "signed in"
+    case .restoring: "being restored"
+    case .signedOut: "signed out"
+    case nil: session
+    }
   }
 
   private static func text(_ usage: Usage, _ one: String, _ many: String) -> String {

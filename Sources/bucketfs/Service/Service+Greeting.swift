@@ -34,7 +34,13 @@ extension Service {
     let call = Call(timeout: min(plan.settings.timeout, Self.patience))
     do throws(StoreError) {
       guard let bucket = plan.bucket else {
-        _ = try parts.store.buckets(call)
+        if try parts.store.buckets(call).isEmpty {
+          Console.remark(
+            Complaint(
+              .done, "\(plan.source): the store shows no bucket to this key",
+              hint: "a bucket can be named, as in -o bucket=NAME, where the key may not list them"
+            ).text)
+        }
         return
       }
       if try parts.store.bucketExists(bucket, call) { return }

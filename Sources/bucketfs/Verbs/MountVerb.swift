@@ -32,6 +32,11 @@ enum MountVerb {
       throw Complaint(.usage, "no mount point is given")
     }
     let source = operands.count == 2 ? try Invocation.text(operands[0]) : nil
+    if source != nil, Source.hasKind(last) {
+      throw Complaint(
+        .usage, "\(last) is a source, not a mount point",
+        hint: "the source comes first: bucketfs mount \(last) \(operands[0])")
+    }
     let plan = try MountPlan(
       source: source, lists: invocation.options, sloppy: invocation.sloppy)
     let typed = try Invocation.text(last)
