@@ -65,7 +65,7 @@ extension FileSystem {
   /// - Parameter set: permission bits as a person set them; nil for what is usual.
   private func mode(isDirectory: Bool, _ set: UInt32?) -> UInt32 {
     let type: UInt32 = isDirectory ? 0o040000 : 0o100000
-    let bits = set.map { $0 & 0o777 } ?? (isDirectory ? 0o755 : 0o644)
-    return type | (bits & ~(options.umask | (isReadOnly ? 0o222 : 0)))
+    let bits = set.map { $0 & 0o777 } ?? (isDirectory ? 0o755 : 0o644) & ~options.umask
+    return type | (isReadOnly ? bits & ~0o222 : bits)
   }
 }

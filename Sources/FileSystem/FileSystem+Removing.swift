@@ -50,8 +50,7 @@ extension FileSystem {
         return
       }
       if case .object = pending.record.base {
-        try deleteBase(of: pending, caller)
-        forget(object, name, in: folder)
+        if try deleteBase(of: pending, caller) { forget(object, name, in: folder) }
       }
       if try removePending(object, queue) { return }
       found = try find(name, in: folder, caller).entry
@@ -85,15 +84,18 @@ extension FileSystem {
   }
 
   /// Deletes the object that a pending file was based on, unless it is another one by now.
-  func deleteBase(of pending: PendingEntry, _ caller: Caller) throws(Failure) {
-    guard let store = queue?.store else { return }
+  ///
+  /// - Returns: whether the store has nothing under the name any more.
+  func deleteBase(of pending: PendingEntry, _ caller: Caller) throws(Failure) -> Bool {
+    guard let store = queue?.store else { return false }
     guard caller.lane == .slow else { throw .mustWait }
     do throws(StoreError) {
       let info = try store.info(pending.object, caller.call)
-      guard pending.record.base.matches(info) else { return }
+      guard pending.record.base.matches(info) else { return false }
       try store.delete(pending.object, caller.call)
+      return true
     } catch {
-      if error.kind == .notFound, store.session.isCredible { return }
+      if error.kind == .notFound, store.session.isCredible { return true }
       throw Failure(error, pending.object.description)
     }
   }

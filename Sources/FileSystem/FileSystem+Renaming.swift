@@ -98,8 +98,9 @@ extension FileSystem {
     if case .object = pending.record.base {
       // The only other copy of the file is about to go.
       try makeDurable(source.object, queue)
-      try deleteBase(of: pending, caller)
-      forget(source.object, source.name, in: source.folder)
+      if try deleteBase(of: pending, caller) {
+        forget(source.object, source.name, in: source.folder)
+      }
     }
     do throws(Errno) {
       try changing(source.object) { () throws(Errno) in
@@ -119,7 +120,9 @@ extension FileSystem {
   /// What the store has under a name that nothing is pending under: what was stored there since it
   /// was asked about, else what was found.
   private func base(of target: End, _ taken: TreeEntry?) -> PendingBase {
-    let stored = recent.withLock { $0.change(target.name, in: target.folder, since: target.asked) }
+    // What was pending then, and is not any more, was being stored since before it was found.
+    let since = taken?.pending == nil ? target.asked : .epoch
+    let stored = recent.withLock { $0.change(target.name, in: target.folder, since: since) }
     if let stored {
       return stored.entry.map { .object(version: nil, tag: $0.tag) } ?? .absent
     }
@@ -141,7 +144,7 @@ extension FileSystem {
     _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) {
     if taken?.pending != nil {
-      return try replacePending(source, found, by: target, queue, caller)
+      return try replacePending(source, found, by: target, taken, queue, caller)
     }
     let info = try moveStored(
       source.object, to: target.object, replacing: taken != nil, queue, caller)
@@ -191,18 +194,22 @@ extension FileSystem {
   /// Puts the bytes of an object into the queue in place of what is pending under another name, as
   /// the queue alone knows how to replace that safely; then the object goes.
   private func replacePending(
-    _ source: End, _ found: TreeEntry, by target: End, _ queue: PendingQueue, _ caller: Caller
+    _ source: End, _ found: TreeEntry, by target: End, _ taken: TreeEntry?,
+    _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) {
+    guard caller.lane == .slow else { throw .mustWait }
     let inode = tree.withLock { $0.inode(of: .object(source.object)) }
-    let node = try node(inode)
-    let handle = try openStored(source.object, node, inode, isWriter: false, caller)
-    defer { handle.close() }
+    let bytes: OpenFile
+    do throws(StoreError) {
+      bytes = try cache.open(source.object, expected: found.line.size, caller.call)
+    } catch {
+      throw Failure(error, source.object.description)
+    }
+    defer { bytes.close() }
     let shown = attributes(of: found, at: .object(source.object), inode: inode)
     let new = NewFile(base: .absent, mode: shown.mode & 0o777, modified: shown.modified)
-    guard let bytes = handle.file else {
-      throw Failure(.stale, "\(source.object): is not what it was")
-    }
-    let file = try adopt(bytes, as: target.object, new, queue, caller)
+    let file = try adopt(
+      bytes, as: target.object, new, queue, base: { self.base(of: target, taken) }, caller)
     defer { file.close() }
     do throws(Errno) {
       try changing(target.object) { () throws(Errno) in
@@ -253,6 +260,7 @@ extension FileSystem {
     let kept = keptAttributes.attributes(of: inner.segment + "/", in: source.folder)
     keptAttributes.set(kept, of: segment + "/", in: target.folder)
     keptAttributes.set(nil, of: inner.segment + "/", in: source.folder)
+    keptAttributes.rename(inner, to: new)
     if !listings.isKept(new) { listings.plant(new) }
     tree.withLock { $0.renameFolder(inner, to: new, parent: target.parent, name: target.name) }
   }

@@ -104,12 +104,12 @@ extension FileSystem {
 
   /// Sets an extended attribute (FUSE_SETXATTR), or removes it (FUSE_REMOVEXATTR).
   ///
-  /// Setting `user.bucketfs.retry` has a pending file tried again at once.
+  /// Setting `user.bucketfs.retry` has a pending file tried again at once; what a mount says of its
+  /// files (`user.bucketfs.`) is not changed by setting it.
   /// - Parameters:
   ///   - value: nil to remove it.
   ///   - flags: XATTR_CREATE or XATTR_REPLACE of setxattr(2), or 0.
-  /// - Throws: `Failure`; EOPNOTSUPP outside `user.`, EPERM for what the mount says of itself,
-  ///   EEXIST, ENODATA, ENOSPC beyond the bound of all a file's attributes.
+  /// - Throws: `Failure`; EOPNOTSUPP outside `user.`, EEXIST, ENODATA, ENOSPC beyond the bound of all a file's attributes.
   package func setExtendedAttribute(
     _ name: ByteString, to value: [UInt8]?, of inode: UInt64, flags: CInt, _ caller: Caller
   ) throws(Failure) {
@@ -120,10 +120,10 @@ extension FileSystem {
       throw Failure(.notSupported, "\(node.place): only attributes in user. are kept")
     }
     if name.hasPrefix(Self.attributePrefix) {
-      guard name == Self.attributePrefix + "retry", value != nil,
-        case .object(let object) = node.place
-      else { throw Failure(.notPermitted, "\(node.place): \(name) is not for setting") }
-      queue.retry(object)
+      // Programs that copy a file set on the copy what the original has said of itself.
+      if name == Self.attributePrefix + "retry", case .object(let object) = node.place {
+        queue.retry(object)
+      }
       return
     }
     let known = setAttributes(of: node)[name]

@@ -212,7 +212,7 @@ extension FileSystem {
   /// Puts the bytes of an open object into the queue.
   func adopt(
     _ source: OpenFile, as object: ObjectName, _ new: NewFile, _ queue: PendingQueue,
-    _ caller: Caller
+    base: (() -> PendingBase)? = nil, _ caller: Caller
   ) throws(Failure) -> PendingFile {
     guard source.isCopy || caller.lane == .slow else { throw .mustWait }
     let descriptor: CInt?
@@ -223,10 +223,12 @@ extension FileSystem {
     }
     if let descriptor {
       return try makePending(object) { () throws(Errno) in
-        try queue.adopt(object, from: descriptor, size: source.size, new)
+        try queue.adopt(object, from: descriptor, size: source.size, new, base: base)
       }
     }
-    let file = try makePending(object) { () throws(Errno) in try queue.create(object, new) }
+    let file = try makePending(object) { () throws(Errno) in
+      try queue.create(object, new, base: base)
+    }
     try copy(source, to: file, object, caller)
     return file
   }

@@ -50,6 +50,9 @@ final class FuseSession: @unchecked Sendable {
     guard fuse_session_mount(pointer, path) == 0 else {
       throw .refused(path, FuseLog.lastWords ?? "the kernel said no")
     }
+    // Without it the kernel asks once more at each write, and nothing else is different.
+    let code = bucketfs_session_watch(pointer)
+    if code != 0 { Log.debug("each write costs two requests: \(Errno(-code))") }
     FuseLog.isStarting = false
   }
 

@@ -6,9 +6,12 @@ extension PendingQueue {
   /// Makes an empty file, in place of what is pending under the name.
   ///
   /// What was pending there is given up only once the new file is acknowledged and durable.
+  /// - Parameter base: in place of `new.base`, as in `rename`.
   /// - Throws: `Errno`, such as ENOSPC.
-  package func create(_ object: ObjectName, _ new: NewFile) throws(Errno) -> PendingFile {
-    try make(object, new) { _ in }
+  package func create(
+    _ object: ObjectName, _ new: NewFile, base: (() -> PendingBase)? = nil
+  ) throws(Errno) -> PendingFile {
+    try make(object, new, base: base) { _ in }
   }
 
   /// Opens what is pending under a name for writing.
@@ -43,12 +46,15 @@ extension PendingQueue {
 
   /// Makes a file that begins with the bytes of an open descriptor: an object changed in place.
   ///
-  /// - Parameter source: read with pread(2), or cloned; it stays the caller's.
+  /// - Parameters:
+  ///   - source: read with pread(2), or cloned; it stays the caller's.
+  ///   - base: in place of `new.base`, as in `rename`.
   /// - Throws: `Errno`; EIO when the source is shorter than `size`.
-  package func adopt(_ object: ObjectName, from source: CInt, size: Int64, _ new: NewFile)
-    throws(Errno) -> PendingFile
-  {
-    try make(object, new) { (content) throws(Errno) in
+  package func adopt(
+    _ object: ObjectName, from source: CInt, size: Int64, _ new: NewFile,
+    base: (() -> PendingBase)? = nil
+  ) throws(Errno) -> PendingFile {
+    try make(object, new, base: base) { (content) throws(Errno) in
       try content.fill(from: source, size: size)
     }
   }
@@ -113,7 +119,7 @@ extension PendingQueue {
   /// - Parameter old: a record that this thread changes, and lets go with this.
   private func make(
     _ object: ObjectName, _ new: NewFile, following old: PendingID? = nil,
-    _ fill: (Content) throws(Errno) -> Void
+    base: (() -> PendingBase)? = nil, _ fill: (Content) throws(Errno) -> Void
   ) throws(Errno) -> PendingFile {
     guard Self.size(of: new.attributes) <= Self.attributeLimit else {
       if let old { end(old, nil) }
@@ -129,7 +135,11 @@ extension PendingQueue {
         contentType: type, size: 0, modified: new.modified ?? now, mode: new.mode,
         base: new.base, state: .writing, owner: state.owner)
       record.attributes = new.attributes
-      if let old = state.lastPut(object) { record.follow(old.record) }
+      if let old = state.lastPut(object) {
+        record.follow(old.record)
+      } else if let base {
+        record.base = base()
+      }
       let slot = Slot(record)
       slot.isBusy = true
       slot.users = 1

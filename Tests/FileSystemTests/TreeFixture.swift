@@ -2,6 +2,7 @@ import BucketStore
 import FileCache
 import FileSystem
 import Glibc
+import PendingQueue
 import Platform
 import TestSupport
 import Testing
@@ -17,34 +18,55 @@ final class TreeFixture {
   private let change: (inout FileSystemOptions) -> Void
   /// What stands between the tree and the store.
   private let front: any BucketStore
+  /// Whether the queue may send; nil for a tree that can only be read.
+  let gate: Locked<UploadGate>?
 
   static let slow = Caller(processID: 1, lane: .slow, call: Call())
   static let brief = Caller(processID: 1, lane: .brief, call: Call())
   static let fast = Caller(processID: 1, lane: .fast, call: Call())
 
   init(
-    maxAge: Span = .seconds(60), _ change: @escaping (inout FileSystemOptions) -> Void = { _ in },
+    maxAge: Span = .seconds(60), writing isWritable: Bool = false,
+    _ change: @escaping (inout FileSystemOptions) -> Void = { _ in },
     behind front: (MemoryStore) -> any BucketStore = { $0 }
   ) throws {
     self.front = front(store)
     scratch = try Scratch()
     self.maxAge = maxAge
     self.change = change
+    gate = isWritable ? Locked(.open) : nil
     (cache, tree) = try Self.mount(scratch, self.front, maxAge, change)
+    try addQueue()
     tree.connect(kernel)
   }
 
   deinit {
+    tree.queue?.close()
     cache.close()
+  }
+
+  /// Makes the tree anew over a queue, where files are to be written.
+  private func addQueue() throws {
+    guard let gate else { return }
+    let queue = try PendingQueue(
+      QueueOptions(
+        directory: scratch.path("profile"), owner: "anna", gate: { gate.withLock { $0 } }),
+      store: store)
+    var options = FileSystemOptions(uid: 7, gid: 8, readOnly: false)
+    change(&options)
+    tree = FileSystem(cache: cache, store: front, queue: queue, options: options)
+    try queue.start(receiver: tree)
   }
 
   /// Ends the mount and makes another one over the same cache.
   ///
   /// - Parameter meanwhile: what happens while nothing is mounted.
   func remount(_ meanwhile: () throws -> Void = {}) throws {
+    tree.queue?.close()
     cache.close()
     try meanwhile()
     (cache, tree) = try Self.mount(scratch, front, maxAge, change)
+    try addQueue()
     tree.connect(kernel)
   }
 

@@ -77,6 +77,37 @@ package final class AttributeTable: Sendable {
     }
   }
 
+  /// Lets what is kept of all below a folder follow it to its new name. Waits for the index's
+  /// writing thread.
+  package func rename(_ folder: FolderName, to target: FolderName) {
+    if isEmpty { return }
+    state.withLock { $0.generation &+= 1 }
+    do throws(DatabaseError) {
+      try database.write { (connection) throws(DatabaseError) in
+        let below = Set(
+          try connection.rows(
+            "SELECT folder FROM attributes WHERE bucket = ? AND folder >= ?",
+            .name(folder.bucket), .name(folder.prefix)
+          ) { $0.name(0) }
+        ).filter { $0.hasPrefix(folder.prefix) }
+        for prefix in below {
+          try connection.run(
+            "UPDATE OR REPLACE attributes SET bucket = ?, folder = ? "
+              + "WHERE bucket = ? AND folder = ?",
+            .name(target.bucket), .name(target.prefix + prefix.dropFirst(folder.prefix.count)),
+            .name(folder.bucket), .name(prefix))
+        }
+      }
+    } catch {
+      Log.warning("attributes of what is in \(folder) are not kept: \(error)")
+    }
+    state.withLock { state in
+      state.generation &+= 1
+      state.folders = [:]
+      state.count = 0
+    }
+  }
+
   private func load(_ folder: FolderName) -> [ByteString: KeptAttributes] {
     while true {
       let generation = state.withLock { $0.generation }

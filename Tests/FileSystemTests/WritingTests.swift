@@ -1,0 +1,238 @@
+import BucketStore
+import FileCache
+import FileSystem
+import Glibc
+import PendingQueue
+import Platform
+import TestSupport
+import Testing
+
+/// Changes of names and bytes, and what the store has in the end.
+@Suite struct WritingTests {
+  private let fixture: TreeFixture
+
+  init() throws {
+    fixture = try TreeFixture(writing: true) { options in
+      options.names = KeyNames(KeyEncoding.encode)
+    }
+    fixture.store.createBucket("b")
+  }
+
+  @Test func namesThatCannotBeAreRefusedWhenTheyAreMade() throws {
+    for name: ByteString in ["a\\b", "a\nb", ".emptyFolderPlaceholder"] {
+      #expect(fixture.errno { _ = try fixture.create("b/" + name) } == .invalid)
+      #expect(fixture.errno { try fixture.makeFolder("b/" + name) } == .invalid)
+    }
+    let long = ByteString([UInt8](repeating: 0x61, count: 256))
+    #expect(fixture.errno { _ = try fixture.create("b/" + long) } == .nameTooLong)
+    #expect(fixture.errno { try fixture.put("b/ok", [1]) } == nil)
+    #expect(fixture.errno { try fixture.rename("b/ok", to: "b/no\\t") } == .invalid)
+    #expect(fixture.errno { _ = try fixture.create("beside") } == .notPermitted)
+    #expect(fixture.errno { try fixture.makeFolder("bucket") } == .notPermitted)
+    #expect(try fixture.names("b") == ["ok"])
+  }
+
+  @Test func namesThatTheStoreCannotHoldAreRefusedWhereTheyAreNotEncoded() throws {
+    let strict = try TreeFixture(writing: true) { $0.names = KeyNames(KeyEncoding.strict) }
+    strict.store.createBucket("b")
+    #expect(strict.errno { _ = try strict.create("b/ü") } == .illegalSequence)
+    try fixture.put("b/ü", [1])
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.keys() == ["=C3=BC"])
+    #expect(try fixture.names("b") == ["ü"])
+  }
+
+  @Test func anObjectIsChangedFromItsFirstWriteOn() throws {
+    fixture.store.put("b", "a", Array("hello".utf8))
+    let handle = try fixture.tree.open(
+      fixture.inode("b/a"), flags: O_RDWR, TreeFixture.slow)
+    #expect(try fixture.queue.isEmpty)
+    try fixture.write(handle, Array("J".utf8))
+    #expect(try fixture.read(handle) == Array("Jello".utf8))
+    #expect(try fixture.state("b/a") == "writing")
+    try fixture.tree.flush(handle)
+    handle.close()
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.store.bytes("b", "a") == Array("Jello".utf8))
+  }
+
+  @Test func whoWasFirstIsNotOverwritten() throws {
+    fixture.store.put("b", "a", [1])
+    fixture.hold()
+    let handle = try fixture.tree.open(fixture.inode("b/a"), flags: O_RDWR, TreeFixture.slow)
+    try fixture.write(handle, [2])
+    try fixture.tree.flush(handle)
+    handle.close()
+    fixture.store.put("b", "a", [3])
+    try fixture.goOnline()
+    #expect(try fixture.drain() == .failed(1))
+    #expect(fixture.store.bytes("b", "a") == [3])
+    #expect(try fixture.contents("b/a") == [2])
+    #expect(try fixture.state("b/a") == "failed")
+    // Removing ours shows the other one's, which stays.
+    try fixture.remove("b/a")
+    #expect(fixture.store.bytes("b", "a") == [3])
+    fixture.tree.listings.distrust()
+    #expect(try fixture.contents("b/a") == [3])
+  }
+
+  @Test func withNoNetworkWhatIsOnlyHereCanBeChangedAndWhatTheStoreHasCannotBeMoved() throws {
+    fixture.store.put("b", "stored", [1])
+    fixture.store.put("b", "folder/x", [1])
+    _ = try fixture.contents("b/stored")
+    _ = try fixture.names("b/folder")
+    fixture.goOffline()
+    try fixture.put("b/new", [1])
+    try fixture.makeFolder("b/made")
+    try fixture.put("b/made/file", [2])
+    try fixture.rename("b/new", to: "b/made/new")
+    try fixture.rename("b/made", to: "b/renamed")
+    try fixture.put("b/gone", [3])
+    try fixture.remove("b/gone")
+    #expect(try fixture.names("b/renamed") == ["file", "new"])
+    let handle = try fixture.tree.open(fixture.inode("b/stored"), flags: O_RDWR, TreeFixture.slow)
+    try fixture.write(handle, [2], at: 1)
+    try fixture.tree.flush(handle)
+    handle.close()
+    #expect(try fixture.contents("b/stored") == [1, 2])
+    for path: ByteString in ["b/stored", "b/folder/x"] {
+      #expect(fixture.errno { try fixture.remove(path) } == .networkUnreachable)
+      #expect(
+        fixture.errno { try fixture.rename(path, to: "b/other") } == .networkUnreachable)
+    }
+    try fixture.goOnline()
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.keys() == ["folder/x", "renamed/file", "renamed/new", "stored"])
+    #expect(fixture.store.bytes("b", "stored") == [1, 2])
+    try fixture.remove("b/stored")
+    #expect(fixture.store.bytes("b", "stored") == nil)
+  }
+
+  @Test func savingByRenameKeepsTheStoresVersionInMind() throws {
+    fixture.store.put("b", "doc", [1])
+    fixture.goOffline()
+    #expect(fixture.errno { _ = try fixture.find("b/doc") } == .networkUnreachable)
+    fixture.store.outage = nil
+    #expect(try fixture.find("b/doc") != nil)
+    fixture.store.outage = StoreError(.connectivity, "no route")
+    try fixture.put("b/doc.tmp", [2])
+    try fixture.rename("b/doc.tmp", to: "b/doc")
+    #expect(try fixture.names("b") == ["doc"])
+    try fixture.goOnline()
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.store.bytes("b", "doc") == [2])
+    #expect(fixture.keys() == ["doc"])
+  }
+
+  @Test func aFolderThatTheStoreHasIsForProgramsToCopy() throws {
+    fixture.store.put("b", "folder/x", [1])
+    #expect(fixture.errno { try fixture.rename("b/folder", to: "b/other") } == .crossDevice)
+    #expect(fixture.errno { try fixture.rename("b/folder", to: "b/folder/in") } == .invalid)
+  }
+
+  @Test func renamingKeepsItsFlags() throws {
+    fixture.store.put("b", "stored", [1])
+    try fixture.put("b/new", [2])
+    for (from, to): (ByteString, ByteString) in [("b/new", "b/stored"), ("b/stored", "b/new")] {
+      #expect(fixture.errno { try fixture.rename(from, to: to, flags: 1) } == .exists)
+      #expect(fixture.errno { try fixture.rename(from, to: to, flags: 2) } == .invalid)
+    }
+    try fixture.rename("b/stored", to: "b/moved", flags: 1)
+    #expect(fixture.store.bytes("b", "moved") == [1])
+    #expect(fixture.store.bytes("b", "stored") == nil)
+  }
+
+  @Test func aStoredFileReplacesAPendingOneAndNothingIsLost() throws {
+    fixture.store.put("b", "stored", [1])
+    fixture.hold()
+    try fixture.put("b/new", [2])
+    try fixture.rename("b/stored", to: "b/new")
+    #expect(try fixture.contents("b/new") == [1])
+    #expect(try fixture.names("b") == ["new"])
+    try fixture.goOnline()
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.keys() == ["new"])
+    #expect(fixture.store.bytes("b", "new") == [1])
+  }
+
+  @Test func aRefusedRemovalLeavesTheFile() throws {
+    fixture.store.put("b", "a", [1])
+    fixture.store.fail(.delete, with: StoreError(.refused, "not yours"))
+    #expect(fixture.errno { try fixture.remove("b/a") } == .permission)
+    #expect(try fixture.names("b") == ["a"])
+    #expect(try fixture.contents("b/a") == [1])
+  }
+
+  @Test func aFolderStaysWhenItsLastFileGoes() throws {
+    fixture.store.put("b", "folder/x", [1])
+    fixture.store.put("b", "folder/y", [1])
+    try fixture.remove("b/folder/x")
+    try fixture.remove("b/folder/y")
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.store.keys("b") == ["folder/.emptyFolderPlaceholder"])
+    fixture.tree.listings.distrust()
+    #expect(try fixture.names("b") == ["folder"])
+    #expect(try fixture.names("b/folder") == [])
+    try fixture.removeFolder("b/folder")
+    #expect(fixture.store.keys("b") == [])
+    #expect(try fixture.names("b") == [])
+  }
+
+  @Test func aFolderOfWhatCannotBeShownIsNotEmpty() throws {
+    fixture.store.put("b", "folder/a\\b", [1])
+    fixture.store.put("b", "folder/.emptyFolderPlaceholder", [])
+    #expect(try fixture.names("b/folder") == [])
+    #expect(fixture.errno { try fixture.removeFolder("b/folder") } == .notEmpty)
+  }
+
+  @Test func whatWasSetOfAFileIsOfThatVersionAlone() throws {
+    fixture.store.put("b", "a", [1])
+    try fixture.set("b/a") { $0.mode = 0o755 }
+    try fixture.set("b/a") { $0.modified = Timestamp(seconds: 5) }
+    try fixture.remount()
+    let shown = try #require(try fixture.find("b/a")).attributes
+    #expect(shown.mode & 0o777 == 0o755 && shown.modified == Timestamp(seconds: 5))
+    fixture.store.put("b", "a", [1, 2])
+    fixture.tree.listings.distrust()
+    let other = try #require(try fixture.find("b/a")).attributes
+    #expect(other.mode & 0o777 == 0o644 && other.modified != Timestamp(seconds: 5))
+  }
+
+  @Test func otherOwnersAreRefused() throws {
+    try fixture.put("b/a", [1])
+    #expect(fixture.errno { try fixture.set("b/a") { $0.uid = 7 } } == nil)
+    #expect(fixture.errno { try fixture.set("b/a") { $0.uid = 12 } } == .notPermitted)
+    #expect(fixture.errno { try fixture.set("b/a") { $0.gid = 12 } } == .notPermitted)
+  }
+
+  @Test func writingNeverRunsWhereNothingMayWait() throws {
+    fixture.store.put("b", "a", [1])
+    let inode = try fixture.inode("b/a")
+    let folder = try fixture.inode("b")
+    let fast = TreeFixture.fast
+    let tree = fixture.tree
+    let handle = try tree.open(inode, flags: O_RDWR, TreeFixture.slow)
+    func lane(_ body: () throws -> Void) -> Lane? {
+      do {
+        try body()
+        return nil
+      } catch {
+        return (error as? Failure)?.lane
+      }
+    }
+    #expect(lane { try tree.remove("a", from: folder, fast) } != nil)
+    #expect(lane { try tree.removeFolder("a", from: folder, fast) } != nil)
+    #expect(lane { try tree.rename("a", in: folder, to: "c", in: folder, flags: 0, fast) } != nil)
+    #expect(lane { _ = try tree.makeFolder("c", in: folder, mode: 0o755, fast) } != nil)
+    #expect(lane { try tree.allocate(handle, mode: 0, at: 0, length: 5, fast) } != nil)
+    try fixture.write(handle, [2])
+    #expect(lane { try tree.sync(handle, fast) } != nil)
+    let bytes: [UInt8] = [3]
+    try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in
+      try tree.write(handle, UnsafeRawBufferPointer(bytes), at: 0, fast)
+    }
+    try tree.flush(handle)
+    handle.close()
+    #expect(try fixture.contents("b/a") == [3])
+  }
+}
