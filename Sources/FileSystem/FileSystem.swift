@@ -174,7 +174,13 @@ package final class FileSystem: Sendable {
       let parent = tree.withLock({ $0.node(of: folder)?.inode })
     else { return }
     let (changed, added) = old.changes(to: new)
-    for name in added { notifier.invalidateEntry(parent: parent, name: name) }
+    for name in added {
+      // What was made here leads there already; a folder that a program works in would lose its
+      // path (getcwd(3)).
+      let known = new.entry(name).flatMap { place(of: $0, in: new.folder) }
+      if let known, tree.withLock({ $0.node(of: known) }) != nil { continue }
+      notifier.invalidateEntry(parent: parent, name: name)
+    }
     for name in changed {
       guard let before = old.entry(name), let place = place(of: before, in: new.folder),
         let known = tree.withLock({ $0.node(of: place) })

@@ -45,7 +45,7 @@ package final class AttributeTable: Sendable {
   /// for the index's writing thread.
   package func set(_ kept: KeptAttributes?, of name: ByteString, in folder: FolderName) {
     let kept = kept.flatMap { $0.isEmpty ? nil : $0 }
-    if kept == nil, state.withLock({ $0.isEmpty }) { return }
+    if kept == nil, attributes(of: name, in: folder) == nil { return }
     state.withLock { state in
       state.generation &+= 1
       if kept != nil { state.isEmpty = false }
