@@ -21,14 +21,17 @@ extension FileSystem {
     return folder.object(last)
   }
 
-  /// The path at which an object is shown, relative to the mount; nil when it lies outside of what
-  /// is mounted, or its key cannot be a path. Never waits.
-  package func path(of object: ObjectName) -> ByteString? {
+  /// The path at which an object is shown, relative to the mount: of the mark of an empty folder,
+  /// the folder's.
+  ///
+  /// Nil when it lies outside of what is mounted, or its key cannot be a path. Never waits.
+  package func shownPath(of object: ObjectName) -> ByteString? {
     let root = options.root
     guard root.isBuckets || root.bucket == object.bucket, object.key.hasPrefix(root.prefix) else {
       return nil
     }
-    let below = object.key.dropFirst(root.prefix.count).split(at: ByteString.slash)
+    var below = object.key.dropFirst(root.prefix.count).split(at: ByteString.slash)
+    if below.last == ListingBuilder.placeholder { below.removeLast() }
     let segments = (root.isBuckets ? [object.bucket] : []) + below
     let names = segments.compactMap { listings.options.names.name(of: $0) }
     guard names.count == segments.count else { return nil }

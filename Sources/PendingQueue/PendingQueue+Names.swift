@@ -264,6 +264,7 @@ extension PendingRecord {
       contentType: contentType, size: 0, modified: modified, mode: mode, base: .absent,
       state: .waiting, owner: owner)
     deletion.tried = tried
+    deletion.upload = upload
     return deletion
   }
 }

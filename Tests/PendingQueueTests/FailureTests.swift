@@ -182,6 +182,35 @@ import Testing
     #expect(after.store.openUploads.isEmpty)
   }
 
+  @Test func anUploadThatIsOpenIsGivenUpWithItsFileAlsoAfterAKill() throws {
+    let fixture = try resumable()
+    try fixture.add("big", large)
+    fixture.store.inject(.cut(after: 3000), on: .continueUpload)
+    fixture.drain()
+    #expect(fixture.store.openUploads.count == 1)
+    try fixture.queue.remove(fixture.name("big"))
+    let after = try fixture.afterKill()
+    after.drain()
+    #expect(after.store.openUploads.isEmpty)
+    #expect(after.store.keys("photos").isEmpty)
+    #expect(after.queue.counts == PendingCounts())
+    #expect(try after.kept.isEmpty)
+  }
+
+  @Test func anUploadThatIsOpenIsGivenUpWhenItsFileIsRenamed() throws {
+    let fixture = try resumable()
+    try fixture.add("big", large)
+    fixture.store.inject(.cut(after: 3000), on: .continueUpload)
+    fixture.drain()
+    let token = try #require(fixture.store.openUploads.first)
+    try fixture.queue.rename(fixture.name("big"), to: fixture.name("new"), base: .absent)
+    fixture.queue.gateChanged()
+    fixture.drain()
+    #expect(!fixture.store.openUploads.contains(token))
+    #expect(fixture.store.keys("photos") == ["new"])
+    #expect(fixture.store.bytes("photos", "new") == large)
+  }
+
   @Test func theTokenIsOnDiskBeforeTheFirstByteIsSent() throws {
     let fixture = try resumable()
     let id = try fixture.add("big", large)

@@ -190,6 +190,13 @@ extension ProgramTests {
       let removed = try person.bucketfs("remove", folder + "/d", "--json")
       #expect(removed.code == 0, "\(removed.error)")
       #expect(try removed.object()["files"] as? Int == 2)
+      // The mount knows at once.
+      var facts = stat()
+      #expect(stat(folder + "/d/b.txt", &facts) != 0)
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == [
+          "a.txt", "stored.txt",
+        ])
       emulator.clearFaults()
       #expect(try person.bucketfs("retry", person.mountpoint).code == 0)
       #expect(try person.bucketfs("wait", person.mountpoint, "--timeout", "30s").code == 0)
@@ -277,6 +284,23 @@ extension ProgramTests {
         try person.bucketfs("clear", person.mountpoint, "--pending").output.contains("1 file"))
       #expect(try records().isEmpty)
       try person.unmount()
+    }
+
+    @Test func unmountingDoesNotWaitForAnUploadThatHangs() throws {
+      try leave([("a.txt", [1])])
+      emulator.setFault(Fault(route: "upload", times: -1, effect: .hang))
+      #expect(try mount("timeout=60s").code == 0)
+      #expect(eventually { (try? records().first?["state"] as? String) == "uploading" })
+      let start = Instant.now
+      let outcome = try person.bucketfs("unmount", person.mountpoint)
+      #expect(outcome.code == 0, "\(outcome.error)")
+      #expect(outcome.error.contains("1 file not uploaded yet"))
+      #expect(Instant.now.since(start) < .seconds(20))
+      emulator.clearFaults()
+      #expect(try mount().code == 0)
+      #expect(
+        try person.bucketfs("unmount", person.mountpoint, "--wait", "--timeout=60s").code == 0)
+      #expect(try bytes("a.txt") == [1])
     }
 
     @Test func aBadTimeIsRefused() throws {

@@ -194,8 +194,22 @@ extension PendingQueue {
     }
   }
 
+  /// Gives up the upload that was opened for a file which is gone.
+  private func abandon(_ token: UploadToken, _ record: PendingRecord, _ flight: Flight) {
+    let request = PutRequest(
+      object: record.object, size: record.size, contentType: record.contentType,
+      userMetadata: [:], condition: .none)
+    do throws(StoreError) {
+      try store.abandonUpload(token, request, flight.call)
+    } catch {
+      // The store forgets it by itself after a while; until then it takes up room there.
+      Log.info("\(record.object): the upload of a file that was removed stays open: \(error)")
+    }
+  }
+
   /// Deletes what earlier tries stored, and nothing else.
   private func delete(_ record: PendingRecord, _ flight: Flight) -> Outcome {
+    if let token = record.upload { abandon(token, record, flight) }
     guard !record.tried.isEmpty else { return .deleted }
     do throws(StoreError) {
       let info = try store.info(record.object, flight.call)

@@ -6,7 +6,8 @@ struct QueueReport: Codable, Equatable, Sendable {
   let id: String
   let bucket: String
   let objectPath: String
-  /// Where in the mount; null when it lies outside of what is mounted.
+  /// Where in the mount; null when it lies outside of what is mounted. A folder's mark has the
+  /// folder's path.
   @Nullable var path: String?
   /// `put`, or `delete` for what an earlier try may have stored under a name that is gone here.
   let operation: String

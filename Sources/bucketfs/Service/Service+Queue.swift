@@ -16,9 +16,8 @@ extension Service {
     let counts = queue.counts
     var entries = queue.records
     if let limit, entries.count > limit {
-      entries = Array(
-        (entries.filter { $0.state == .uploading } + entries.filter { $0.state != .uploading })
-          .prefix(limit))
+      let order: [PendingState] = [.uploading, .failed, .writing, .waiting]
+      entries = Array(order.flatMap { state in entries.filter { $0.state == state } }.prefix(limit))
     }
     return QueueAnswer(
       counts: StatusReport.Queue(counts), gate: parts.gate.rawValue,
@@ -32,7 +31,7 @@ extension Service {
   }
 
   private func report(_ entry: PendingEntry) -> QueueReport {
-    let inside = fileSystem.path(of: entry.object)
+    let inside = fileSystem.shownPath(of: entry.object)
     let path = inside.map { (ByteString(mountpoint) + "/" + $0).description }
     return QueueReport(entry, path: path)
   }
@@ -122,7 +121,7 @@ extension Service {
   {
     let all = queue.entries.map(\.object)
     let named = all.filter { object in
-      guard let shown = fileSystem.path(of: object) else { return false }
+      guard let shown = fileSystem.shownPath(of: object) else { return false }
       return shown == inside || shown.hasPrefix(inside + "/")
     }
     guard named.isEmpty else { return named }

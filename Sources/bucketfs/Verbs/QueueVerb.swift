@@ -62,14 +62,11 @@ enum QueueVerb {
     }
   }
 
+  /// The sum, and the files that are on their way or failed.
   private static func block(_ answer: QueueAnswer) -> String {
-    var text = answer.counts.text + (answer.obstacle.map { "; \($0)" } ?? "") + "\n"
-    text += answer.records.map(\.text).joined()
-    let pending = answer.counts.unsent + answer.counts.failed
-    if pending > answer.records.count, !answer.records.isEmpty {
-      text += "and \(pending - answer.records.count) more\n"
-    }
-    return text
+    answer.counts.text + (answer.obstacle.map { "; \($0)" } ?? "") + "\n"
+      + answer.records.filter { $0.state == "uploading" || $0.state == "failed" }.map(\.text)
+      .joined()
   }
 }
 
