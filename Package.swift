@@ -65,7 +65,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Platform", "StorageEmulator", "TestSupport", "bucketfs", "bucketfs-emulator",
+        "BucketStore", "Platform", "StorageEmulator", "TestSupport", "bucketfs",
+        "bucketfs-emulator",
       ]),
     .testTarget(
       name: "MountTests",

@@ -13,6 +13,8 @@ struct StoreParts: Sendable {
   let user: String?
   /// Who is signed in at this moment.
   private let currentUser: @Sendable () -> String?
+  /// Tells when somebody has signed in anew; nil where no user is.
+  private let sessionWatch: SessionWatch?
   /// nil where the store is on this device.
   private let client: HTTPClient?
 
@@ -29,9 +31,11 @@ struct StoreParts: Sendable {
       }
       (user, client) = (nil, nil)
       currentUser = { nil }
+      sessionWatch = nil
     case .supabase(let url):
       (inner, currentUser, client) = try Self.supabase(plan, url, network)
       user = currentUser()
+      sessionWatch = SessionWatch(plan.sessionFile)
     }
     store = ConnectedWritableStore(inner, network: network)
   }
@@ -61,8 +65,13 @@ struct StoreParts: Sendable {
     case .disabled: return .disabled
     case .online, .restoring: break
     }
+    if store.session == .signedOut {
+      // The next upload finds out whether the new session is good.
+      return sessionWatch?.hasChanged() ?? false ? .open : .signedOut
+    }
+    sessionWatch?.forget()
     // Somebody else who signed in meanwhile must not send what is not theirs.
-    return store.session == .signedOut || currentUser() != user ? .signedOut : .open
+    return currentUser() == user ? .open : .signedOut
   }
 
   /// Asks the store something small.
