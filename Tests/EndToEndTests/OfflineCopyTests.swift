@@ -82,8 +82,6 @@ import Testing
     project.emulator.createBucket("album")
     let photos = try makeCard(project)
     try project.mount("max_age=1,bucket=album")
-    // What is in the folder must have been seen once.
-    #expect(try machine.shell(#"ls -A "$M""#).output == "")
     project.emulator.stop()
 
     let copy = try machine.shell(#"cp -r --preserve=timestamps card "$M/""#, timeout: 120)
@@ -163,5 +161,23 @@ import Testing
       "diff", "-r", machine.scratch.path("card"), other.mountpoint + "/card")
     #expect(there.code == 0, "\(there.output)")
     try other.unmount()
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aMountThatHasJustComeUpTakesFilesWithoutANetwork() throws {
+    let project = try Project()
+    project.emulator.createBucket("album")
+    try project.emulator.put("album", "seen.txt", [1])
+    try project.mount()
+    project.emulator.stop()
+    let copied = try project.machine.shell(
+      #"printf new > "$M/album/new.txt" && mkdir "$M/album/dir" && ls "$M/album""#)
+    #expect(copied.code == 0, "\(copied.error)")
+    #expect(copied.output == "dir\nnew.txt\nseen.txt\n")
+    try project.emulator.start(port: project.port)
+    #expect(try project.machine.bucketfs("online", project.machine.mountpoint).code == 0)
+    #expect(try project.wait().code == 0)
+    #expect(try project.stored("new.txt") == Array("new".utf8))
+    try project.machine.unmount()
   }
 }

@@ -1,4 +1,6 @@
 import BucketStore
+import FileCache
+import FileSystem
 import PendingQueue
 import Platform
 
@@ -68,5 +70,33 @@ extension Service {
     throw Complaint(
       .no, "\(plan.source): there is no bucket \(plan.bucket ?? ByteString())",
       hint: "check its name; the key must be allowed to see it")
+  }
+
+  /// How long the first look at the top folders may keep a mount waiting.
+  private static let firstLook = Span.seconds(2)
+  /// How many buckets are looked into.
+  private static let mostBuckets = 16
+
+  /// Lists the top folders where nothing is kept of them yet: a file can be put into a folder
+  /// without the network only when its names are known.
+  func lookAround() {
+    guard queue != nil, parts.network.current == .online else { return }
+    let listings = fileSystem.listings
+    let end = Instant.now + Self.firstLook
+    do throws(StoreError) {
+      if !listings.isKept(plan.root) { try listings.confirm(plan.root, call(until: end)) }
+      guard plan.root.isBuckets, let buckets = listings.kept(.buckets) else { return }
+      for index in 0..<min(buckets.count, Self.mostBuckets) where Instant.now < end {
+        guard let name = listings.options.names.segment(of: buckets[index].name) else { continue }
+        let bucket = FolderName(bucket: name)
+        if !listings.isKept(bucket) { try listings.confirm(bucket, call(until: end)) }
+      }
+    } catch {
+      Log.info("the top folders are not known yet: \(error)")
+    }
+  }
+
+  private func call(until end: Instant) -> Call {
+    Call(timeout: max(end.since(.now), .milliseconds(1)))
   }
 }

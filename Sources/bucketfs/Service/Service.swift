@@ -86,6 +86,7 @@ final class Service: Sendable {
       parts.stop()
     }
     try greet()
+    lookAround()
     tellPending()
     let trouble = cache.trouble.map {
       "nothing is kept on this device: the cache \(plan.cacheDirectory): \($0)"
