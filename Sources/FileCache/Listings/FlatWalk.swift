@@ -115,12 +115,13 @@ final class FlatWalk: Sendable {
   /// Cuts a page into folders.
   ///
   /// The turn stays the caller's until `passOn`, so that who waits finds them kept.
+  /// - Parameter asked: when the store was asked for the page; what was changed there since then may
+  ///   be missing in it.
   /// - Returns: the folders that are complete, each after those in it.
-  func take(_ page: ListPage, cost: Span) -> [Finished] {
+  func take(_ page: ListPage, asked: Timestamp, cost: Span) -> [Finished] {
     let names = self.names
     return state.withLock { state in
       let costBefore = state.cost
-      let asked = Timestamp(nanoseconds: Timestamp.now.nanoseconds &- cost.nanoseconds)
       state.cursor = page.next
       state.cost = state.cost + cost
       var finished: [Finished] = []

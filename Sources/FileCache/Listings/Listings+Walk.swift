@@ -59,7 +59,7 @@ extension Listings {
       throw error
     }
     options.confirm(page.objects, walk.root.bucket, asked)
-    let finished = walk.take(page, cost: Instant.now.since(start))
+    let finished = walk.take(page, asked: asked, cost: Instant.now.since(start))
     keep(
       finished.filter(\.builder.isProven).map { part in
         let before = kept(part.builder.folder)
