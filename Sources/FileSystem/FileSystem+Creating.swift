@@ -73,11 +73,9 @@ extension FileSystem {
     if mode & 0o777 != 0o755 {
       set(of: .folder(inner)) { $0.mode = mode & 0o777 }
     }
-    guard let found = try find(name, in: folder, caller).entry else {
-      throw Failure(.io, "\(inner): was removed while it was made", level: .error)
-    }
     return reference(
-      found, at: .folder(inner), parent: parent, believed: listings.options.maxAge)
+      pendingFolder(inner, name: name, in: folder), at: .folder(inner), parent: parent,
+      believed: listings.options.maxAge)
   }
 
   /// Puts the empty object that keeps a folder into the queue.

@@ -28,8 +28,9 @@ extension FileSystem {
     do throws(Failure) {
       return try storedAnswer(for: folder, caller)
     } catch {
-      guard let answer = pendingAnswer(for: folder, error) else { throw error }
-      return answer
+      if let answer = pendingAnswer(for: folder, error) { return answer }
+      guard wasJustStored(folder, error) else { throw error }
+      return Listings.Answer.empty(folder)
     }
   }
 

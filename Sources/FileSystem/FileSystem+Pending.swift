@@ -22,11 +22,11 @@ extension FileSystem {
     if let pending = queue.entry(for: object), segment != ListingBuilder.placeholder {
       return (TreeEntry(pending, name: name), listings.options.maxAge)
     }
-    if queue.isDeleted(object) { return (nil, listings.options.maxAge) }
     let inner = folder.folder(segment)
     if queue.hasEntries(below: inner.prefix, in: inner.bucket) {
       return (pendingFolder(inner, name: name, in: folder), listings.options.maxAge)
     }
+    if queue.isDeleted(object) { return (nil, listings.options.maxAge) }
     do throws(Failure) {
       return try changed(name, in: folder, caller)
     } catch {
@@ -34,6 +34,18 @@ extension FileSystem {
       return (nil, .zero)
     }
   }
+
+  /// Whether a folder that the store has denied was stored while it was asked.
+  func wasJustStored(_ folder: FolderName, _ failure: Failure) -> Bool {
+    guard failure.errno == .noEntry, let parent = folder.parent,
+      let name = listings.options.names.name(of: folder.segment)
+    else { return false }
+    let change = recent.withLock { $0.change(name, in: parent, since: Self.aWhileAgo) }
+    return change?.entry?.isFolder ?? false
+  }
+
+  /// Before this no question was put that is still to be answered.
+  private static var aWhileAgo: Timestamp { .now + .seconds(60) * -1 }
 
   /// What the store has under a name, or was just given.
   private func changed(_ name: ByteString, in folder: FolderName, _ caller: Caller) throws(Failure)
@@ -50,7 +62,16 @@ extension FileSystem {
         )
       }
     }
-    let found = try stored(name, in: folder, caller)
+    let found: (entry: TreeEntry?, believed: Span)
+    do throws(Failure) {
+      found = try stored(name, in: folder, caller)
+    } catch {
+      // What was asked before something was stored in the folder may deny the folder itself.
+      guard error.errno == .noEntry else { throw error }
+      let change = recent.withLock { $0.change(name, in: folder, since: Self.aWhileAgo) }
+      guard change != nil || wasJustStored(folder, error) else { throw error }
+      return (change?.entry.map { TreeEntry($0) }, .zero)
+    }
     guard let change = change(of: name, in: folder) else { return found }
     return (change.entry.map { TreeEntry($0) }, found.believed)
   }
@@ -69,7 +90,7 @@ extension FileSystem {
   }
 
   /// The line of a folder in which something is pending.
-  private func pendingFolder(_ folder: FolderName, name: ByteString, in parent: FolderName)
+  func pendingFolder(_ folder: FolderName, name: ByteString, in parent: FolderName)
     -> TreeEntry
   {
     if let listed = listings.remembered(parent)?.entry(name), listed.isFolder {
@@ -115,8 +136,12 @@ extension FileSystem {
   /// cannot be asked.
   func pendingAnswer(for folder: FolderName, _ failure: Failure) -> Listings.Answer? {
     guard failure.lane == nil, failure.errno != .interrupted, isPending(folder) else { return nil }
-    if failure.errno == .noEntry { return listings.plant(folder) }
-    return listings.standIn(folder) ?? Listings.Answer.empty(folder)
+    guard failure.errno == .noEntry else {
+      return listings.standIn(folder) ?? Listings.Answer.empty(folder)
+    }
+    // What was stored in it meanwhile is not to be hidden by an answer that is older.
+    let isChanging = recent.withLock { !$0.changes(in: folder, since: Self.aWhileAgo).isEmpty }
+    return isChanging ? Listings.Answer.empty(folder) : listings.plant(folder)
   }
 
   /// Whether this device knows something of a folder, and so need not wait long for the store.
@@ -181,7 +206,7 @@ extension FileSystem {
 
   /// Puts old changes into the listings in memory, so that they need not be remembered.
   private func thinOut() {
-    let moment = Timestamp.now + .seconds(-RecentChanges.memory.seconds)
+    let moment = Timestamp.now + RecentChanges.memory * -1
     for folder in recent.withLock({ $0.folders }) {
       let old = recent.withLock { $0.takeOld(in: folder, before: moment) }
       if !old.isEmpty { listings.learn(old.mapValues { ($0.entry, $0.at) }, in: folder) }
@@ -189,8 +214,11 @@ extension FileSystem {
   }
 
   /// Notes that a folder is at the store, as an object in it shows.
-  func noteStoredFolder(_ folder: FolderName) {
+  ///
+  /// - Parameter isNew: whether it may not have been there before, whatever its listing says.
+  func noteStoredFolder(_ folder: FolderName, isNew: Bool = false) {
     var folder = folder
+    var isNew = isNew
     while let parent = folder.parent, folder != options.root, !folder.isBucket,
       let name = listings.options.names.name(of: folder.segment)
     {
@@ -199,8 +227,11 @@ extension FileSystem {
       let change = recent.withLock {
         $0.change(name, in: parent, since: asked?.fetchedAt ?? .epoch)
       }
-      if let change, change.entry?.isFolder ?? false { return }
-      if isListed, change == nil { return }
+      if !isNew {
+        if let change, change.entry?.isFolder ?? false { return }
+        if isListed, change == nil { return }
+      }
+      isNew = false
       noteStored(name, in: parent, ListingEntry(name: name, kind: .folder, modified: .now))
       folder = parent
     }

@@ -11,7 +11,7 @@ extension FileSystem: StoredFileReceiver {
     let folder = FolderName(containing: object)
     let segment = object.key.dropFirst(folder.prefix.count)
     if segment == ListingBuilder.placeholder {
-      noteStoredFolder(folder)
+      noteStoredFolder(folder, isNew: true)
       return false
     }
     let isKept = cache.adopt(file.path, size: file.size, as: object, file.info) != nil
@@ -35,6 +35,13 @@ extension FileSystem: StoredFileReceiver {
     cache.drop(object)
     let folder = FolderName(containing: object)
     let segment = object.key.dropFirst(folder.prefix.count)
+    if segment == ListingBuilder.placeholder {
+      // The folder was removed while its object was on its way: it was there for a moment.
+      if let parent = folder.parent, let name = listings.options.names.name(of: folder.segment) {
+        recent.withLock { $0.renew(name, in: parent) }
+      }
+      return
+    }
     guard let name = listings.options.names.name(of: segment) else { return }
     noteStored(name, in: folder, nil)
   }

@@ -249,10 +249,11 @@ extension FileSystem {
     else { throw Failure(.crossDevice, "\(inner): the store has it, so it has to be copied") }
     if taken != nil { try removeFolder(target.name, from: target.parent, caller) }
     try keepFolder(source.folder, without: source.name, inner.segment, queue)
-    let files = queue.entries.map(\.object).filter { object in
+    // A name once, however many records of it wait to be given up.
+    let files = Set(queue.entries.map(\.object)).filter { object in
       object.bucket == inner.bucket && object.key.hasPrefix(inner.prefix)
     }
-    for object in files {
+    for object in files.sorted(by: { $0.key < $1.key }) {
       let moved = ObjectName(
         bucket: object.bucket, key: new.prefix + object.key.dropFirst(inner.prefix.count))
       try renameInFolder(object, to: moved, queue, caller)

@@ -94,6 +94,7 @@ extension FileSystem {
     return Statistics(
       blockSize: Self.blockSize, blocks: (used &+ free) / UInt64(Self.blockSize),
       freeBlocks: free / UInt64(Self.blockSize), files: UInt64(nodeCount),
+      freeFiles: isWritable ? free / UInt64(Self.blockSize) : 0,
       longestName: UInt32(KeyNames.longestName))
   }
 

@@ -18,17 +18,23 @@ struct RecentChanges: Sendable {
 
   /// No listing takes longer than this to come in.
   static let memory = Span.seconds(600)
-  /// From so many changes of one folder on, old ones are put into the listing itself.
+  /// At each so many changes old ones are put into the listings themselves.
   private static let crowd = 1024
 
   var isEmpty: Bool { changes.isEmpty }
 
-  /// - Returns: whether the folder has so many that they should be thinned out.
+  /// - Returns: whether there are so many that they should be thinned out.
   mutating func set(_ name: ByteString, in folder: FolderName, _ entry: ListingEntry?) -> Bool {
     let old = changes[folder, default: [:]].updateValue(
       Change(entry: entry, at: .now), forKey: name)
     if old == nil { count += 1 }
-    return (changes[folder]?.count ?? 0) % Self.crowd == 0
+    return count % Self.crowd == 0
+  }
+
+  /// Lets a change count as made just now: listings asked for since may show what was before it.
+  mutating func renew(_ name: ByteString, in folder: FolderName) {
+    guard let change = changes[folder]?[name] else { return }
+    changes[folder]?[name] = Change(entry: change.entry, at: .now)
   }
 
   /// The store has said something newer of a name.

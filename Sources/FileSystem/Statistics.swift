@@ -8,5 +8,7 @@ package struct Statistics: Sendable, Equatable {
   package var blocks: UInt64
   package var freeBlocks: UInt64
   package var files: UInt64
+  /// How many more files there may be.
+  package var freeFiles: UInt64
   package var longestName: UInt32
 }

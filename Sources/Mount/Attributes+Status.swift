@@ -42,7 +42,9 @@ extension Statistics {
     status.f_blocks = UInt(blocks)
     status.f_bfree = UInt(freeBlocks)
     status.f_bavail = UInt(freeBlocks)
-    status.f_files = UInt(files)
+    status.f_files = UInt(files &+ freeFiles)
+    status.f_ffree = UInt(freeFiles)
+    status.f_favail = UInt(freeFiles)
     status.f_namemax = UInt(longestName)
     return status
   }

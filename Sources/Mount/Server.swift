@@ -111,6 +111,8 @@ final class Server: Sendable {
     want(FUSE_CAP_SPLICE_READ, false)
     want(FUSE_CAP_SPLICE_WRITE, false)
     want(FUSE_CAP_SPLICE_MOVE, false)
+    // With it the kernel keeps the size and times that it has of a file, whatever is said of it
+    // (fuse_change_attributes in fs/fuse/inode.c): a change in the store would never show.
     want(FUSE_CAP_WRITEBACK_CACHE, false)
     // An open that empties a file does so in one step.
     want(FUSE_CAP_ATOMIC_O_TRUNC, true)
