@@ -36,10 +36,12 @@ final class FileReadAhead: Sendable {
 
   /// Notes that a file is opened, and starts to fetch what is likely to be opened next. Never waits.
   ///
-  /// - Parameter place: what an entry of the listing stands for, by inode and object; nil for folders.
+  /// - Parameters:
+  ///   - inode: the number of an entry of the listing; nil for what has none.
+  ///   - object: what may be fetched for an entry; nil for folders and what is pending.
   func opened(
     _ name: ByteString, in listing: Listing,
-    place: (ListingEntry) -> (inode: UInt64, object: ObjectName)?
+    inode: (ListingEntry) -> UInt64?, object: (ListingEntry) -> ObjectName?
   ) {
     let folder = listing.folder
     let (wanted, stop, outdated) = state.withLock {
@@ -54,7 +56,7 @@ final class FileReadAhead: Sendable {
       }
       var orders = state.folders[folder] ?? FolderOrders(listing)
       let wasInOrder = orders.isInOrder
-      let wanted = orders.opened(name) { place($0)?.inode }
+      let wanted = orders.opened(name, inode: inode)
       if wasInOrder, !orders.isInOrder {
         outdated = orders.stop
         orders = FolderOrders(listing)
@@ -69,7 +71,7 @@ final class FileReadAhead: Sendable {
     }
     outdated?.cancel()
     for entry in wanted {
-      guard let (_, object) = place(entry), let size = entry.size, take(object, size) else {
+      guard let object = object(entry), let size = entry.size, take(object, size) else {
         continue
       }
       let isTaken = pool.run { [self] in

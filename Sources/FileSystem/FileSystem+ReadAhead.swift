@@ -13,11 +13,13 @@ extension FileSystem {
     guard isKept ? readAhead.follows(folder) : !Indexer.isOne(caller.processID),
       let listing = listings.remembered(folder)
     else { return }
-    readAhead.opened(node.name, in: listing) { entry in
-      guard let place = place(of: entry, in: folder), case .object(let object) = place,
-        queue?.entry(for: object) == nil
-      else { return nil }
-      return (place.inodeHash, object)
-    }
+    readAhead.opened(
+      node.name, in: listing, inode: { place(of: $0, in: folder)?.inodeHash },
+      object: { entry in
+        guard case .object(let object) = place(of: entry, in: folder),
+          queue?.entry(for: object) == nil
+        else { return nil }
+        return object
+      })
   }
 }

@@ -13,6 +13,8 @@ struct OpenRun: Sendable {
   private var front: Int?
   /// How many files were opened in order.
   private(set) var length = 0
+  /// Whether they are opened in order.
+  var isInOrder: Bool { length >= 3 }
   /// The first place that was not proposed yet.
   private var next = 0
 
@@ -26,7 +28,7 @@ struct OpenRun: Sendable {
     let isNext = front.map { place > $0 && place - $0 <= Self.reach } ?? false
     length = isNext ? length + 1 : 1
     front = place
-    guard length >= 3 else {
+    guard isInOrder else {
       next = place + 1
       return 0..<0
     }

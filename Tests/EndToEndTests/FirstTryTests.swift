@@ -42,9 +42,13 @@ import Testing
     sleep(2)
     #expect(try project.read("album/2024/one.jpg") == first)
     #expect(errno { _ = try project.read("album/2024/two.jpg") } == .networkUnreachable)
-    let start = Instant.now
-    #expect(errno { _ = try project.read("album/2024/two.jpg") } == .networkUnreachable)
-    #expect(Instant.now.since(start) < .milliseconds(100))
+    // The best of a few, since the machine may be busy with something else.
+    let refusals = (0..<5).map { _ in
+      let start = Instant.now
+      #expect(errno { _ = try project.read("album/2024/two.jpg") } == .networkUnreachable)
+      return Instant.now.since(start)
+    }
+    #expect(try #require(refusals.min()) < .milliseconds(100))
     #expect(try project.machine.shell(#"ls "$M/album/2024""#).output == "one.jpg\ntwo.jpg\n")
     #expect(try project.machine.status()["network"] as? String == "offline")
 

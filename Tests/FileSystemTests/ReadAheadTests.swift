@@ -15,6 +15,9 @@ import Testing
     for number in 0..<60 {
       fixture.store.put("b", ByteString(key(number)), bytes(number))
     }
+    for number in 0..<60 {
+      fixture.store.put("b", ByteString("n/\(number).jpg"), bytes(number))
+    }
     _ = try fixture.names("b/f")
   }
 
@@ -63,6 +66,19 @@ import Testing
     let order = inodes.sorted { $0.1 < $1.1 }.map(\.0)
     for number in order.prefix(6) { _ = try fixture.contents("b/" + ByteString(key(number))) }
     #expect(eventually { order[6..<14].allSatisfy(isKept) })
+  }
+
+  @Test func numbersAreAnOrderToo() throws {
+    _ = try fixture.names("b/n")
+    for number in 0..<7 {
+      #expect(try fixture.contents(ByteString("b/n/\(number).jpg")) == bytes(number))
+    }
+    #expect(
+      eventually {
+        (7..<20).allSatisfy {
+          fixture.cache.copy(of: ObjectName(bucket: "b", key: ByteString("n/\($0).jpg"))) != nil
+        }
+      })
   }
 
   @Test func filesInNoOrderAreFetchedAlone() throws {

@@ -68,7 +68,7 @@ package struct Listing: Sendable {
     for case let entry? in changes.values { changed.append(entry) }
     return Listing(
       folder: folder, fetchedAt: fetchedAt, cost: cost, table: changed.sorted().table,
-      hiddenKeys: hiddenKeys)
+      hiddenKeys: hiddenKeys, isPartial: isPartial)
   }
 
   /// The names of which another listing of the folder says something else, or nothing.
