@@ -133,6 +133,35 @@ import Testing
     try project.machine.unmount()
   }
 
+  @Test(.timeLimit(.minutes(3)))
+  func anotherWritersChangeIsNotOverwrittenAndBothAreKept() throws {
+    try project.emulator.put("album", "shared.txt", Array("first".utf8))
+    try project.mount("max_age=1,bucket=album")
+    #expect(try project.read("shared.txt") == Array("first".utf8))
+    #expect(try project.machine.bucketfs("offline", project.machine.mountpoint).code == 0)
+    let edit = try project.machine.shell(#"printf ours > "$M/shared.txt""#)
+    #expect(edit.code == 0, "\(edit.error)")
+    try project.emulator.put("album", "shared.txt", Array("theirs".utf8))
+    #expect(try project.machine.bucketfs("online", project.machine.mountpoint).code == 0)
+    let wait = try project.wait()
+    #expect(wait.code == 3, "\(wait.error)")
+    #expect(wait.error.contains("shared.txt: another writer changed the file since it was read"))
+    #expect(wait.error.contains("hint: copy it to another name"))
+    #expect(try project.queue().map { $0["kind"] as? String } == ["conflict"])
+    #expect(try project.read("shared.txt") == Array("ours".utf8))
+    #expect(try project.stored("shared.txt") == Array("theirs".utf8))
+    // As the hint says.
+    let saved = try project.machine.shell(#"cp "$M/shared.txt" "$M/mine.txt""#)
+    #expect(saved.code == 0, "\(saved.error)")
+    #expect(
+      try project.machine.bucketfs("remove", project.path("shared.txt")).code == 0)
+    #expect(try project.wait().code == 0)
+    #expect(try project.read("shared.txt") == Array("theirs".utf8))
+    #expect(try project.stored("mine.txt") == Array("ours".utf8))
+    #expect(try project.stored("shared.txt") == Array("theirs".utf8))
+    try project.machine.unmount()
+  }
+
   /// Waits, a minute at the most, until something holds.
   private func eventually(_ holds: () -> Bool) -> Bool {
     let end = Instant.now + .seconds(60)
