@@ -134,7 +134,13 @@ extension FileSystem {
       guard let change = recent[other] else { return }
       if change != nil { return }
     }
-    try keepFolder(folder, queue)
+    do throws(Failure) {
+      try keepFolder(folder, queue)
+    } catch {
+      // Removing is how a person makes room: better without the folder than not at all.
+      guard error.errno == .noSpace else { throw error }
+      Log.info("\(folder) goes with its last file: there is no room to keep it")
+    }
   }
 
   /// Removes a folder (FUSE_RMDIR), with the empty object that keeps it.
