@@ -89,6 +89,20 @@ extension ProgramTests {
       try person.unmount()
     }
 
+    @Test(arguments: [-1, Int.min, 0, Int.max])
+    func anyLimitOfTheQueueIsAnswered(limit: Int) throws {
+      let person = try Person()
+      try person.mount()
+      let line = Array("{\"verb\":\"queue\",\"limit\":\(limit)}\n".utf8)
+      guard case .queue(let answer) = try answer(person, to: line) else {
+        Issue.record("the mount gave no answer")
+        return
+      }
+      #expect(answer.records.isEmpty)
+      #expect(try person.status()["state"] as? String == "serving")
+      try person.unmount()
+    }
+
     @Test func clientsThatSayNothingHoldNobodyUp() throws {
       let person = try Person()
       try person.mount()

@@ -1,3 +1,4 @@
+import BucketStore
 import Glibc
 import Platform
 import TestSupport
@@ -52,6 +53,21 @@ struct DataFolderTests {
     try scratch.file("shared/session.json", Array("{}".utf8))
     #expect(chmod(scratch.path("shared"), 0o777) == 0)
     #expect(refusal { () throws(Complaint) in _ = try StoreParts(plan) } == .refused)
+  }
+
+  @Test func whoSignsInLaterDoesNotSendWhatNobodyWrote() throws {
+    let plan = try plan("mended")
+    try scratch.folder("mended")
+    let file = try scratch.file("mended/session.json", Array("damaged".utf8))
+    #expect(chmod(file, 0o600) == 0)
+    let parts = try StoreParts(plan)
+    defer { parts.stop() }
+    #expect(parts.gate == .signedOut)
+    try StoredSession(
+      accessToken: "token", refreshToken: "r1", expires: Timestamp.now + .seconds(3_000),
+      userID: "bob"
+    ).save(file)
+    #expect(parts.gate == .signedOut)
   }
 
   @Test func withoutASessionNoFolderIsMade() throws {

@@ -9,6 +9,10 @@ package import Platform
 /// before the new token is used. What is sent is always the file's refresh token: should a
 /// replacement fail, the server takes the direct parent of the active token once more.
 ///
+/// It is one user's: who signs in as somebody else, and so replaces the file, does not make this
+/// session that user's. Whatever was meant to be done as the first one would else be done as the
+/// other. It counts as signed out until the first one is back.
+///
 /// Guarded by one lock, never held while sending or while touching a file.
 package final class SupabaseSession: Sendable {
   /// A token to send, and whether it is a user's (and can be renewed) or the key's.
@@ -19,6 +23,8 @@ package final class SupabaseSession: Sendable {
   }
 
   fileprivate struct State {
+    /// Whose session this is; nil until there was one. Nobody else's is taken up from the file.
+    var user: String?
     var stored: StoredSession?
     var storedProblem: String?
     /// The server refused the refresh token of this session, and why.
@@ -63,8 +69,9 @@ package final class SupabaseSession: Sendable {
     }
   }
 
-  /// The user who is signed in, or was when the session ended; nil when the key is the identity.
-  package var userID: String? { state.withLock { $0.stored?.userID } }
+  /// The user whose session this is, also once it has ended; nil when the key is the identity, and
+  /// while nobody was signed in yet.
+  package var userID: String? { state.withLock { $0.user } }
 
   /// The token for a call, renewed first when it has expired or is about to.
   ///
@@ -160,7 +167,7 @@ package final class SupabaseSession: Sendable {
     return try result.get().accessToken
   }
 
-  /// Signs a user in and keeps the session in the file.
+  /// Signs a user in and keeps the session in the file. This session is that user's from now on.
   ///
   /// - Throws: `StoreError`: `refused` for wrong credentials; `server` when the file cannot be
   ///   written.
@@ -176,7 +183,10 @@ package final class SupabaseSession: Sendable {
     } catch {
       throw StoreError(.server, "\(file): the session cannot be kept: \(error)")
     }
-    state.withLock { $0.adopt(session) }
+    state.withLock { state in
+      state.user = session.userID
+      state.adopt(session)
+    }
   }
 
   private enum Turn: Sendable {
@@ -247,6 +257,11 @@ package final class SupabaseSession: Sendable {
     do throws(StoredSession.Problem) {
       let stored = try StoredSession(file: file)
       state.withLock { state in
+        guard state.user == nil || state.user == stored.userID else {
+          state.stored = nil
+          state.storedProblem = "somebody else has signed in: this needs the user who was before"
+          return
+        }
         if state.stored != stored { state.adopt(stored) }
       }
     } catch {
@@ -274,6 +289,7 @@ extension SupabaseSession.State {
   }
 
   fileprivate mutating func adopt(_ session: StoredSession) {
+    user = user ?? session.userID
     stored = session
     storedProblem = nil
     if ended?.refreshToken != session.refreshToken { ended = nil }

@@ -15,7 +15,7 @@ extension Service {
     }
     let counts = queue.counts
     var entries = queue.records
-    if let limit, entries.count > limit {
+    if let limit = limit.map({ max(0, $0) }), entries.count > limit {
       let order: [PendingState] = [.uploading, .failed, .writing, .waiting]
       entries = Array(order.flatMap { state in entries.filter { $0.state == state } }.prefix(limit))
     }

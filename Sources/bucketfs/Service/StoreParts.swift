@@ -11,7 +11,7 @@ struct StoreParts: Sendable {
   let network: Network
   /// Whose eyes it is seen with; nil where no user is signed in.
   let user: String?
-  /// Who is signed in at this moment.
+  /// Whose session it is at this moment.
   private let currentUser: @Sendable () -> String?
   /// Tells when somebody has signed in anew; nil where no user is.
   private let sessionWatch: SessionWatch?
@@ -66,11 +66,13 @@ struct StoreParts: Sendable {
     case .online, .restoring: break
     }
     if store.session == .signedOut {
+      // What was written when nobody was signed in is not the next one's to send.
+      guard user != nil else { return .signedOut }
       // The next upload finds out whether the new session is good.
       return sessionWatch?.hasChanged() ?? false ? .open : .signedOut
     }
     sessionWatch?.forget()
-    // Somebody else who signed in meanwhile must not send what is not theirs.
+    // Who signed in only after the mount began must not send what is not theirs.
     return currentUser() == user ? .open : .signedOut
   }
 

@@ -16,10 +16,12 @@ import Testing
     address = try SupabaseAddress("https://ref.supabase.co")
   }
 
-  private func keep(_ access: String, _ refresh: String, lives seconds: Double) throws {
+  private func keep(
+    _ access: String, _ refresh: String, lives seconds: Double, of user: String = "ann"
+  ) throws {
     try StoredSession(
       accessToken: access, refreshToken: refresh,
-      expires: Timestamp.now + Span(nanoseconds: Int64(seconds * 1e9)), userID: "ann"
+      expires: Timestamp.now + Span(nanoseconds: Int64(seconds * 1e9)), userID: user
     ).save(file)
   }
 
@@ -149,6 +151,41 @@ import Testing
     try keep("fresh", "r9", lives: 3_000)
     #expect(try session.bearer(Call()).token == "fresh")
     #expect(session.current == .signedIn)
+  }
+
+  @Test(arguments: [3_000.0, -1])
+  func somebodyElseWhoSignsInIsNeverTakenUp(lives: Double) throws {
+    try keep("old", "r1", lives: -1)
+    let refused = #"{"code":"refresh_token_not_found","message":"Not Found"}"#
+    let transport = ScriptedTransport { _, _ in .success(.json(400, refused)) }
+    // One whose session has ended by then, and one that was to be renewed only now.
+    let ended = session(transport)
+    #expect(
+      BucketStoreTests.kind { () throws(StoreError) in _ = try ended.bearer(Call()) }
+        == .sessionExpired)
+    #expect(ended.userID == "ann")
+    let restoring = session(transport)
+    try keep("bob's", "r7", lives: lives, of: "bob")
+    for session in [ended, restoring] {
+      for _ in 0..<2 {
+        #expect(
+          BucketStoreTests.kind { () throws(StoreError) in _ = try session.bearer(Call()) }
+            == .sessionExpired)
+        #expect(
+          BucketStoreTests.kind { () throws(StoreError) in
+            _ = try session.renew(after: "old", refused: true, Call())
+          } == .sessionExpired)
+      }
+      #expect(session.current == .signedOut)
+      #expect(session.userID == "ann")
+    }
+    #expect(transport.sent.count == 1, "the other one's refresh token was used")
+    #expect(try StoredSession(file: file).refreshToken == "r7")
+    try keep("fresh", "r9", lives: 3_000)
+    for session in [ended, restoring] {
+      #expect(try session.bearer(Call()).token == "fresh")
+      #expect(session.current == .signedIn)
+    }
   }
 
   @Test func aTokenThatAnotherProgramRenewedIsTakenFromTheFile() throws {
