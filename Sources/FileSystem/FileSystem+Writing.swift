@@ -120,10 +120,17 @@ extension FileSystem {
   }
 
   /// Makes the names in folders durable on this device (FUSE_FSYNCDIR).
+  ///
+  /// - Throws: `Failure`; what fsync(2) says.
   package func syncFolders(_ caller: Caller) throws(Failure) {
     guard let queue, !queue.isEmpty else { return }
     guard caller.lane > .fast else { throw .takesTime }
-    queue.commit()
+    do throws(Errno) {
+      try queue.commit()
+    } catch {
+      throw Failure(
+        error, "what was written is not safely on this device: \(error)", level: .error)
+    }
   }
 
   /// Changes the pending bytes of a handle, which are made first where there are none.

@@ -89,6 +89,7 @@ package final class PendingFile: Sendable {
   private func change(_ bytes: Int64, _ body: (Timestamp) throws(Errno) -> Void) throws(Errno) {
     guard isWriter, !isClosed.withLock({ $0 }) else { throw .badHandle }
     try queue.prepareChange(of: content)
+    defer { queue.endChange(of: content) }
     let now = queue.options.clock()
     try queue.makingRoom(for: bytes) { () throws(Errno) in try body(now) }
   }

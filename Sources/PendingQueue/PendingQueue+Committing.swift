@@ -1,36 +1,63 @@
 import Glibc
-import Platform
+package import Platform
 
 /// How what was written becomes acknowledged, and what was acknowledged durable.
 extension PendingQueue {
   /// How long acknowledged files are gathered before they are made durable together.
   static let gathering = Span.milliseconds(250)
 
-  /// The record says "writing" before its bytes change, so that a crash in the middle is seen.
+  /// The record says "writing" before its bytes change, so that a crash in the middle is seen, and
+  /// goes on saying so until `endChange`, whatever another handle acknowledges meanwhile.
   func prepareChange(of content: Content) throws(Errno) {
-    if content.shape.withLock({ $0.isDirty }) { return }
+    let isNoted = content.shape.withLock { shape in
+      shape.changes += 1
+      return shape.isDirty
+    }
+    if isNoted { return }
     if isCurrent(content) {
-      try change(content.id) { record in
-        guard record.operation == .put else { return }
-        record.state = .writing
-        record.isSynced = false
-        record.sha256 = nil
-        record.upload = nil
-        record.failure = nil
+      do throws(Errno) {
+        try change(content.id) { record in
+          guard record.operation == .put else { return }
+          record.state = .writing
+          record.isSynced = false
+          record.sha256 = nil
+          record.upload = nil
+          record.failure = nil
+        }
+      } catch {
+        endChange(of: content)
+        throw error
       }
     }
     content.shape.withLock { $0.isDirty = true }
   }
 
-  /// Acknowledges what was written.
+  /// A change is done, or has failed: what was to be acknowledged in the middle of it is now.
+  func endChange(of content: Content) {
+    let isDue = content.shape.withLock { shape in
+      shape.changes -= 1
+      guard shape.changes == 0, shape.isFlushDue else { return false }
+      shape.isFlushDue = false
+      return true
+    }
+    if isDue { flushAnyway(content) }
+  }
+
+  /// Acknowledges what was written; while another handle writes, once that has.
   func flush(_ content: Content) throws(Errno) {
-    let shape = content.shape.withLock { shape -> Content.Shape? in
+    guard content.shape.withLock({ $0.isDirty }), let record = begin(content.id) else { return }
+    guard record.operation == .put, isCurrent(content) else { return end(content.id, nil) }
+    // Under the record's turn: a change that begins now waits for it to say "writing".
+    let complete = content.shape.withLock { shape -> Content.Shape? in
       guard shape.isDirty else { return nil }
+      guard shape.changes == 0 else {
+        shape.isFlushDue = true
+        return nil
+      }
       shape.isDirty = false
       return shape
     }
-    guard let shape, isCurrent(content), let record = begin(content.id) else { return }
-    guard record.operation == .put else { return end(content.id, nil) }
+    guard let shape = complete else { return end(content.id, nil) }
     var changed = record
     changed.acknowledge(shape)
     var failure: Errno?
@@ -57,8 +84,8 @@ extension PendingQueue {
   func sync(_ content: Content) throws(Errno) {
     try directory.sync(content.file, of: content.id)
     guard isCurrent(content) else { return }
-    let isDirty = content.shape.withLock { $0.isDirty }
     guard let record = begin(content.id) else { return }
+    let isDirty = content.shape.withLock { $0.isDirty }
     var changed = record
     if isDirty {
       let shape = content.shape.withLock { $0 }
@@ -79,19 +106,22 @@ extension PendingQueue {
 
   /// Lets a handle go.
   func close(_ content: Content, isWriter: Bool) {
-    if isWriter {
-      do throws(Errno) {
-        try flush(content)
-      } catch {
-        Log.error("pending file \(content.id): its record could not be written: \(error)")
-      }
-    }
+    if isWriter { flushAnyway(content) }
     update { state in
       guard let slot = state.slots[content.id], slot.content === content else { return }
       if isWriter { slot.writers -= 1 }
       state.release(slot)
       state.schedule.consider(content.id)
       if let first = state.chains[slot.record.object]?.first { state.schedule.consider(first) }
+    }
+  }
+
+  /// Acknowledges what was written where nobody can be told that it failed.
+  private func flushAnyway(_ content: Content) {
+    do throws(Errno) {
+      try flush(content)
+    } catch {
+      Log.error("pending file \(content.id): its record could not be written: \(error)")
     }
   }
 
@@ -115,7 +145,11 @@ extension PendingQueue {
     if closing == false {
       _ = state.wait(until: .now + Self.gathering) { $0.phase == .closing ? true : nil }
     }
-    commit()
+    do throws(Errno) {
+      try commit()
+    } catch {
+      // Told by the records concerned and in the log.
+    }
     // What could not be kept, on a full disk say, is tried again after a while.
     let hasFailed = state.withLock { state in
       state.uncommitted.contains { state.slots[$0]?.isUncommitted == false }
@@ -127,17 +161,18 @@ extension PendingQueue {
   /// Makes all that is acknowledged durable: bytes, then records, then names. Waits for the disk.
   ///
   /// One at a time: who comes second finds all of the first one's work done.
-  package func commit() {
+  /// - Throws: `Errno`, the first failure; the records concerned stay to be made durable.
+  package func commit() throws(Errno) {
     _ = state.wait { state -> Bool? in
       if state.isCommitting { return nil }
       state.isCommitting = true
       return true
     }
-    commitBatch()
-    update { $0.isCommitting = false }
+    defer { update { $0.isCommitting = false } }
+    try commitBatch()
   }
 
-  private func commitBatch() {
+  private func commitBatch() throws(Errno) {
     let taken = state.withLock { state in
       state.uncommitted.compactMap { id in state.slots[id].map { (id, $0.acknowledgements) } }
     }
@@ -168,6 +203,7 @@ extension PendingQueue {
     }
     CrashPoint.reach(.committed)
     finishCommit(taken, failures)
+    if let first = batch.lazy.compactMap({ failures[$0] }).first { throw first }
   }
 
   private func finishCommit(_ taken: [(PendingID, UInt64)], _ failures: [PendingID: Errno]) {

@@ -132,14 +132,21 @@ extension PendingQueue {
 
   /// Gives up what the file under a name has replaced: none of it may come back under the name.
   private func retireEarlier(_ object: ObjectName) throws(Errno) {
-    let (ids, isDurable) = state.withLock { state -> ([PendingID], Bool) in
-      guard let slot = state.shown(object) else { return ([], true) }
+    let found = state.withLock { state -> (id: PendingID, earlier: [PendingID])? in
+      guard let slot = state.shown(object) else { return nil }
       let earlier = state.earlier(slot).filter { $0.record.operation == .put }
-      return (earlier.map(\.record.id), !slot.isUncommitted)
+      return (slot.record.id, earlier.map(\.record.id))
     }
-    guard !ids.isEmpty else { return }
-    if !isDurable { commit() }
-    for id in ids { try retire(id) }
+    guard let (id, earlier) = found, !earlier.isEmpty else { return }
+    func isDurable() -> Bool { !state.withLock { $0.uncommitted.contains(id) } }
+    if !isDurable() {
+      do throws(Errno) {
+        try commit()
+      } catch  where isDurable() {
+        // It was the failure of another file.
+      }
+    }
+    for id in earlier { try retire(id) }
   }
 
   /// Writes the record that deletes the name a renamed one left, which then may run.

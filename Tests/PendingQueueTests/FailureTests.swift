@@ -257,7 +257,7 @@ import Testing
 extension QueueFixture {
   /// Makes what is acknowledged durable, and sends one record.
   func step() -> PendingQueue.Step {
-    queue.commit()
+    commit()
     return queue.step()
   }
 }

@@ -17,8 +17,8 @@ import Testing
     return queue
   }
 
-  private static func drain(_ queue: PendingQueue) {
-    queue.commit()
+  private static func drain(_ queue: PendingQueue) throws {
+    try queue.commit()
     while case .ran = queue.step() {}
   }
 
@@ -34,9 +34,9 @@ import Testing
     try file.flush()
     _ = try File(path + "/acknowledged", O_WRONLY | O_CREAT)
     file.close()
-    queue.commit()
+    try queue.commit()
     if removes { try queue.remove(name) }
-    drain(queue)
+    try drain(queue)
   }
 
   private func look(_ scratch: Scratch, _ body: (PendingQueue, DirectoryStore) throws -> Void)
@@ -73,7 +73,7 @@ import Testing
       let version =
         try keys(store).isEmpty
         ? nil : store.info(ObjectName(bucket: "photos", key: "a"), Call()).version
-      Self.drain(queue)
+      try Self.drain(queue)
       #expect(queue.counts.unsent == 0)
       if isAcknowledged {
         #expect(try keys(store) == ["a"])
@@ -106,7 +106,7 @@ import Testing
     try look(scratch) { queue, store in
       #expect(queue.entries.isEmpty)
       #expect(queue.counts == PendingCounts())
-      Self.drain(queue)
+      try Self.drain(queue)
       let left = try keys(store)
       #expect(left.isEmpty)
     }
@@ -124,7 +124,7 @@ import Testing
     let fixture = try QueueFixture(scratch: scratch)
     defer { fixture.close() }
     try fixture.add("kept", [1, 2, 3])
-    fixture.queue.commit()
+    try fixture.queue.commit()
     let file = try fixture.queue.create(fixture.name("big"), NewFile(base: .absent))
     var written: Int64 = 0
     let error = #expect(throws: Errno.self) {

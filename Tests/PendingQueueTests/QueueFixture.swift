@@ -1,5 +1,6 @@
 import BucketStore
 import Foundation
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -17,6 +18,7 @@ final class QueueFixture: Sendable, CustomReflectable {
   let receiver = TestReceiver()
   private let current = Locked<PendingQueue?>(nil)
   private let time = Locked(Timestamp(seconds: 1_800_000_000))
+  private let question = Locked<(@Sendable () -> Void)?>(nil)
   private let gateState = Locked(UploadGate.open)
 
   init(scratch: Scratch? = nil, store: MemoryStore? = nil) throws {
@@ -49,7 +51,19 @@ final class QueueFixture: Sendable, CustomReflectable {
     QueueOptions(
       directory: scratch.path("profile"), owner: owner, uploads: uploads,
       gate: { [gateState] in gateState.withLock { $0 } },
-      clock: { [time] in time.withLock { $0 } })
+      clock: { [time, question] in
+        let body = question.withLock { body in
+          defer { body = nil }
+          return body
+        }
+        body?()
+        return time.withLock { $0 }
+      })
+  }
+
+  /// Runs once, when the queue next asks for the time: a write does in its middle.
+  func whenNextAskedForTheTime(_ body: @escaping @Sendable () -> Void) {
+    question.withLock { $0 = body }
   }
 
   /// Closes the queue in order and opens it again.
@@ -118,16 +132,32 @@ final class QueueFixture: Sendable, CustomReflectable {
     get throws { try FileManager.default.contentsOfDirectory(atPath: folder).sorted() }
   }
 
+  /// Puts a record's file where it cannot be opened, and so cannot be made durable.
+  func hide(_ id: PendingID) throws {
+    try check { rename("\(folder)/\(id).json", scratch.path("\(id)")) }
+    try check { symlink(scratch.path("\(id)"), "\(folder)/\(id).json") }
+  }
+
+  /// Puts it back.
+  func unhide(_ id: PendingID) throws {
+    try check { rename(scratch.path("\(id)"), "\(folder)/\(id).json") }
+  }
+
   /// The files of the folder that are bytes and records.
   var kept: [String] { get throws { try files.filter { $0 != "lock" && $0 != "aside" } } }
 
   // MARK: - Sending
 
+  /// Makes durable what can be made so; what cannot is told by its record.
+  func commit() {
+    do throws(Errno) { try queue.commit() } catch {}
+  }
+
   /// Sends on this thread until nothing may go at this time.
   @discardableResult
   func drain() -> Timestamp? {
     while true {
-      queue.commit()
+      commit()
       if case .idle(let until) = queue.step() {
         if queue.state.withLock({ $0.uncommitted.isEmpty }) { return until }
       }
@@ -136,7 +166,7 @@ final class QueueFixture: Sendable, CustomReflectable {
 
   /// Sends one record on a thread of its own.
   func sendInBackground() throws -> Platform.Thread {
-    queue.commit()
+    commit()
     let queue = queue
     return try Platform.Thread(name: "sender") { _ = queue.step() }
   }

@@ -97,7 +97,7 @@ import Testing
       try fixture.write(file, [3], at: 2)
       try close(file)
     }
-    try step(state) { queue.commit() }
+    try step(state) { try queue.commit() }
     try step(["a": [1, 2, 3], "b": [4]]) { try fixture.add("b", [4]) }
     try step(["c": [1, 2, 3], "b": [4]]) {
       try queue.rename(fixture.name("a"), to: fixture.name("c"), base: .absent)
@@ -105,12 +105,12 @@ import Testing
     try step(["b": [1, 2, 3]]) {
       try queue.rename(fixture.name("c"), to: fixture.name("b"), base: .absent)
     }
-    try step(state) { queue.commit() }
+    try step(state) { try queue.commit() }
     let replaced = try queue.edit(fixture.name("b"), keepingBytes: false)
     try step(state) { try fixture.write(replaced, [9, 9]) }
     try step(["b": [9, 9]]) {
       try close(replaced)
-      queue.commit()
+      try queue.commit()
     }
     try step([:]) { try queue.remove(fixture.name("b")) }
 
@@ -132,7 +132,7 @@ import Testing
     let fixture = try QueueFixture()
     let recorder = Recorder(fixture.queue)
     try fixture.add("a", [1, 2, 3])
-    fixture.queue.commit()
+    try fixture.queue.commit()
     let start = recorder.count
     let file = try fixture.queue.edit(fixture.name("a"))
     try fixture.write(file, [9], at: 1)
@@ -160,7 +160,7 @@ import Testing
   @Test func everyPrefixOfSendingEndsWithTheFileStoredOnce() throws {
     let fixture = try QueueFixture()
     try fixture.add("a", [1, 2, 3])
-    fixture.queue.commit()
+    try fixture.queue.commit()
     let copy = try Scratch()
     try FileManager.default.copyItem(
       atPath: fixture.scratch.path("profile"), toPath: copy.path("profile"))

@@ -158,7 +158,7 @@ import Testing
   @Test func aReplacementLosesTheOldBytesOnlyOnceItIsClosed() throws {
     let fixture = try QueueFixture()
     try fixture.add("a", [1, 1, 1])
-    fixture.queue.commit()
+    try fixture.queue.commit()
     let file = try fixture.queue.edit(fixture.name("a"), keepingBytes: false)
     try fixture.write(file, [2])
     // Shown as any file system shows it, but the acknowledged bytes are still in the folder.
@@ -171,9 +171,78 @@ import Testing
 
     try file.flush()
     file.close()
-    fixture.queue.commit()
+    try fixture.queue.commit()
     #expect(try fixture.kept.count == 2)
     #expect(try fixture.bytes("a") == [2])
+  }
+
+  @Test func whatIsAcknowledgedWhileAnotherHandleWritesCountsOnceThatWriteIsDone() throws {
+    let fixture = try QueueFixture()
+    let name = fixture.name("a")
+    let first = try fixture.queue.create(name, NewFile(base: .absent))
+    try fixture.write(first, [1, 1, 1])
+    let second = try fixture.queue.edit(name)
+    let killed = Locked<[PendingState?]>([])
+    for (round, byte) in [UInt8(2), 3].enumerated() {
+      fixture.whenNextAskedForTheTime {
+        do {
+          try second.flush()
+          let state = try fixture.afterKill().entry("a")?.state
+          killed.withLock { $0.append(state) }
+        } catch {
+          Issue.record("the middle of a write: \(error)")
+        }
+      }
+      try fixture.write(first, [byte], at: 1)
+      // In the middle of the write the bytes were not complete, whoever acknowledged them.
+      #expect(killed.withLock { $0 } == Array(repeating: .failed, count: round + 1))
+      let after = try fixture.afterKill()
+      #expect(after.entry("a")?.state == .waiting)
+      #expect(try after.bytes("a") == [1, byte, 1])
+    }
+    try fixture.write(first, [4], at: 3)
+    #expect(try fixture.afterKill().entry("a")?.state == .failed)
+    second.close()
+    first.close()
+    #expect(try fixture.afterKill().bytes("a") == [1, 3, 1, 4])
+    #expect(fixture.entry("a")?.state == .waiting)
+  }
+
+  @Test func whoAsksForDurabilityIsToldWhenItFails() throws {
+    let fixture = try QueueFixture()
+    let id = try fixture.add("a", [1])
+    try fixture.hide(id)
+    for _ in 0..<2 { #expect(throws: Errno.loop) { try fixture.queue.commit() } }
+    #expect(fixture.entry("a")?.record.failure?.kind == PendingFailure.device)
+    try fixture.unhide(id)
+    try fixture.queue.commit()
+    #expect(fixture.queue.state.withLock { $0.uncommitted.isEmpty })
+  }
+
+  @Test func aFileThatIsNotDurableDoesNotGiveUpWhatItReplaces() throws {
+    let fixture = try QueueFixture()
+    let old = try fixture.add("a", [1, 1, 1])
+    try fixture.queue.commit()
+    let file = try fixture.queue.edit(fixture.name("a"), keepingBytes: false)
+    try fixture.write(file, [2])
+    try file.flush()
+    file.close()
+    try fixture.hide(file.id)
+    for _ in 0..<2 {
+      #expect(throws: Errno.loop) {
+        try fixture.queue.rename(fixture.name("a"), to: fixture.name("b"), base: .absent)
+      }
+      #expect(try fixture.kept.contains("\(old).data"))
+      #expect(try fixture.bytes("a") == [2])
+    }
+    try fixture.unhide(file.id)
+    // What becomes of another file is no obstacle.
+    let other = try fixture.add("other", [3])
+    try fixture.hide(other)
+    try fixture.queue.rename(fixture.name("a"), to: fixture.name("b"), base: .absent)
+    try fixture.unhide(other)
+    #expect(try !fixture.kept.contains("\(old).data"))
+    #expect(try fixture.bytes("b") == [2])
   }
 
   @Test func aRemovedFileStaysUsableThroughItsHandlesAndLeavesNothing() throws {
@@ -212,7 +281,7 @@ import Testing
     try fixture.queue.rename(fixture.name("new"), to: fixture.name("old"), base: .absent)
     #expect(try fixture.bytes("old") == [2, 2])
     #expect(try fixture.afterKill().bytes("old") == [2, 2])
-    fixture.queue.commit()
+    try fixture.queue.commit()
     #expect(fixture.queue.entries.count == 1)
     #expect(try fixture.kept.count == 2)
     fixture.drain()

@@ -13,6 +13,10 @@ final class Content: Sendable {
     var modified: Timestamp
     /// Whether the record does not tell of the last change yet.
     var isDirty: Bool
+    /// Changes of the bytes that are under way: the bytes are not complete then.
+    var changes = 0
+    /// Whether the bytes were to be acknowledged while they were being changed: once they are not.
+    var isFlushDue = false
   }
 
   let id: PendingID
