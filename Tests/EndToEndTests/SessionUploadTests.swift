@@ -98,6 +98,29 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(3)))
+  func somebodyElseWhoSignsInWhileItIsMountedSendsNothing() throws {
+    try signIn("ann")
+    #expect(try mount().code == 0)
+    try write("one", "1")
+    #expect(try machine.bucketfs("wait", machine.mountpoint).code == 0)
+    emulator.revokeSessions()
+    emulator.advanceClock(seconds: 4_000)
+    try write("two", "2")
+    #expect(try machine.bucketfs("wait", machine.mountpoint, "--timeout", "30s").code == 4)
+    try signIn("bob")
+    // Long enough for the new session to be noticed and tried.
+    _ = try machine.bucketfs("wait", machine.mountpoint, "--timeout", "20s")
+    #expect(try text("two") == nil)
+    #expect(try records().first?["attempts"] as? Int == 0)
+    try signIn("ann")
+    let end = Instant.now + .seconds(60)
+    while try text("two") == nil, Instant.now < end { usleep(200_000) }
+    #expect(emulator.object("album", "two")?.owner == emulator.object("album", "one")?.owner)
+    #expect(try text("two") == "2")
+    try machine.unmount()
+  }
+
+  @Test(.timeLimit(.minutes(3)))
   func filesWaitForTheirOwnerAndAreNotSentBySomebodyElse() throws {
     try signIn("ann")
     #expect(try mount().code == 0)
