@@ -143,7 +143,8 @@ extension FileSystem {
     _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?,
     _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) {
-    if taken?.pending != nil {
+    // What is still to be deleted under the name would take a moved object with it.
+    if taken?.pending != nil || queue.isDeleted(target.object) {
       return try replacePending(source, found, by: target, taken, queue, caller)
     }
     let info = try moveStored(

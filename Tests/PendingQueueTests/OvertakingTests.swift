@@ -83,6 +83,34 @@ import Testing
     #expect(try fixture.kept.isEmpty)
   }
 
+  @Test(arguments: Moment.allCases)
+  func aFileRenamedAwayAndBackOnItsWayIsStored(_ moment: Moment) throws {
+    let fixture = try QueueFixture()
+    try fixture.add("a", [1, 2])
+    try onTheWay(fixture, moment) {
+      try fixture.queue.rename(fixture.name("a"), to: fixture.name("b"), base: .absent)
+      try fixture.queue.rename(fixture.name("b"), to: fixture.name("a"), base: .absent)
+      #expect(fixture.entry("a") != nil)
+    }
+    fixture.drain()
+    #expect(fixture.store.keys("photos") == ["a"])
+    #expect(fixture.store.bytes("photos", "a") == [1, 2])
+    #expect(try fixture.kept.isEmpty)
+  }
+
+  @Test func aTryThatEndsAfterItsFileCameBackToTheNameStoredNothing() throws {
+    let fixture = try QueueFixture()
+    try fixture.add("a", [1, 2])
+    let id = try #require(fixture.entry("a")).record.id
+    let before = try #require(fixture.queue.state.withLock { $0.slots[id]?.record })
+    let flight = Flight(before, Call())
+    try fixture.queue.rename(fixture.name("a"), to: fixture.name("b"), base: .absent)
+    try fixture.queue.rename(fixture.name("b"), to: fixture.name("a"), base: .absent)
+    let after = try #require(fixture.queue.state.withLock { $0.slots[id]?.record })
+    #expect(flight.isOf(before))
+    #expect(!flight.isOf(after), "what it stored may be deleted by the name's own deletion")
+  }
+
   @Test func aNameLeftOnTheWayCanBeTakenAtOnceByTheSameBytes() throws {
     let fixture = try QueueFixture()
     try fixture.add("a", [1, 2])

@@ -35,7 +35,7 @@ extension PendingQueue {
     let isWanted = state.withLock { state in
       state.slots[id].map { !$0.isSuperseded } ?? false
     }
-    guard record.operation == .put, record.object == flight.object, isWanted else {
+    guard record.operation == .put, flight.isOf(record), isWanted else {
       end(id, nil)
       receiver.withLock { $0 }?.storeChanged(flight.object)
       return land(id, flight) { _ in }
@@ -178,7 +178,7 @@ extension PendingQueue {
       return update { $0.land(id, flight) }
     }
     var changed = record
-    if record.object == flight.object || record.operation == .delete {
+    if flight.isOf(record) || record.operation == .delete {
       if changed.state == .uploading { changed.state = .waiting }
       body(&changed)
     }

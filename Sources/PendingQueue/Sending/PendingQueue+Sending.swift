@@ -46,7 +46,7 @@ extension PendingQueue {
     let decision = state.withLock { state -> QueueState.Decision in
       let decision = state.next(now, gate, limit: limit)
       if case .start(let id, let object) = decision, let slot = state.slots[id] {
-        slot.flight = Flight(object, call)
+        slot.flight = Flight(slot.record, call)
         state.schedule.inFlight += 1
         state.schedule.flying.insert(object)
         state.update(slot) { $0.record.state = .uploading }
@@ -121,7 +121,7 @@ extension PendingQueue {
     let isWanted = state.withLock { state in
       state.slots[id].map { !$0.isSuperseded } ?? false
     }
-    guard record.operation == .put, record.object == flight.object, isWanted else {
+    guard record.operation == .put, flight.isOf(record), isWanted else {
       end(id, nil)
       return nil
     }

@@ -45,6 +45,8 @@ final class Slot {
 /// A try that runs: what it sends where, and how to stop it.
 final class Flight: Sendable {
   let object: ObjectName
+  /// When the record took the name: one that was renamed away and back is on another errand.
+  private let placed: UInt64
   let call: Call
   /// The bytes that it reads, once it does.
   let content = Locked<Content?>(nil)
@@ -52,9 +54,15 @@ final class Flight: Sendable {
   let newlyTried = Locked<Fingerprint?>(nil)
   private let progress = Locked((sent: Int64(0), told: Instant(nanoseconds: 0)))
 
-  init(_ object: ObjectName, _ call: Call) {
-    self.object = object
+  init(_ record: PendingRecord, _ call: Call) {
+    object = record.object
+    placed = record.placed
     self.call = call
+  }
+
+  /// Whether a record is still as it was when the try began, as far as its name goes.
+  func isOf(_ record: PendingRecord) -> Bool {
+    record.object == object && record.placed == placed
   }
 
   /// Bytes sent so far.
