@@ -39,14 +39,23 @@ final class FileBody: Sendable {
 
   /// Lets one thread at a time change what the bytes are, or where they belong.
   ///
-  /// May wait for another one's disk or network: for the slow lane.
-  func exclusively<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+  /// Waits for another one's disk or network, on the slow lane only, until the caller is
+  /// interrupted; whoever is waited for has bounds of its own.
+  /// - Throws: `Failure`; EINTR, or what `body` throws.
+  func exclusively<Result>(_ caller: Caller, _ body: () throws(Failure) -> Result) throws(Failure)
     -> Result
   {
-    _ = state.wait { state -> Bool? in
-      if state.isBusy { return nil }
+    let cancellation = caller.call.cancellation
+    let handler = cancellation.onCancel { [self] in state.wakeAll() }
+    defer { cancellation.remove(handler) }
+    let isMine = state.wait { state -> Bool? in
+      if state.isBusy { return cancellation.isCancelled || caller.lane < .slow ? false : nil }
       state.isBusy = true
       return true
+    }
+    guard isMine ?? false else {
+      throw caller.lane < .slow
+        ? .mustWait : Failure(.interrupted, "interrupted while another handle changed the file")
     }
     defer {
       state.withLock { $0.isBusy = false }
@@ -56,9 +65,12 @@ final class FileBody: Sendable {
   }
 
   /// Puts a writer's bytes in the place of those before.
-  func write(to file: PendingFile) {
+  ///
+  /// - Parameter addingWriter: whether they come with one writing handle more.
+  func write(to file: PendingFile, addingWriter: Bool = false) {
     let old = state.withLock { state -> PendingFile? in
       let old = state.isWritable ? state.file : nil
+      if addingWriter { state.writers += 1 }
       state.file = file
       state.isWritable = true
       return old
@@ -85,6 +97,17 @@ final class FileBody: Sendable {
     state.withLock { state in
       state.writers += 1
       if let source { state.source = source }
+    }
+  }
+
+  /// One writing handle more, of bytes that are being written.
+  ///
+  /// - Returns: false when they are not written any more.
+  func addWriter(of file: PendingFile) -> Bool {
+    state.withLock { state in
+      guard state.isWritable, state.file === file else { return false }
+      state.writers += 1
+      return true
     }
   }
 

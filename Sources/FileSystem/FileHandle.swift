@@ -20,9 +20,10 @@ package final class FileHandle: Sendable {
   private let onClose: @Sendable () -> Void
   private let isClosed = Locked(false)
 
+  /// - Parameter isCounted: whether `body` knows of the writer already.
   init(
     inode: UInt64, object: ObjectName, file: OpenFile?, body: FileBody?, isWriter: Bool = false,
-    keepsCache: Bool, onClose: @escaping @Sendable () -> Void
+    isCounted: Bool = false, keepsCache: Bool, onClose: @escaping @Sendable () -> Void
   ) {
     self.inode = inode
     self.object = object
@@ -31,7 +32,7 @@ package final class FileHandle: Sendable {
     self.isWriter = isWriter
     self.keepsCache = keepsCache
     self.onClose = onClose
-    if isWriter { body?.addWriter(file) }
+    if isWriter, !isCounted { body?.addWriter(file) }
   }
 
   deinit { close() }

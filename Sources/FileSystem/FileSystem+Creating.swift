@@ -167,9 +167,10 @@ extension FileSystem {
       file.close()
       throw Failure(.noEntry, "inode \(inode) is not known")
     }
-    if isWriter { body.write(to: file) } else { body.read(from: file) }
+    if isWriter { body.write(to: file, addingWriter: true) } else { body.read(from: file) }
     return FileHandle(
-      inode: inode, object: object, file: nil, body: body, isWriter: isWriter, keepsCache: false,
+      inode: inode, object: object, file: nil, body: body, isWriter: isWriter,
+      isCounted: isWriter, keepsCache: false,
       onClose: { [self] in closed(inode) })
   }
 

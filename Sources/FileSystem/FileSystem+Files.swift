@@ -25,7 +25,12 @@ extension FileSystem {
       defer { handle.close() }
       try flush(handle)
     }
-    if let handle = try openPending(object, inode) { return handle }
+    if node.isDetached {
+      if let handle = openDetached(object, inode) { return handle }
+      if node.isUnlinked { throw Failure(.stale, "\(object): was removed") }
+    } else if let handle = try openPending(object, inode) {
+      return handle
+    }
     return try openStored(object, node, inode, isWriter: false, caller)
   }
 

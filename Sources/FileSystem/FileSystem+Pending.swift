@@ -184,6 +184,21 @@ extension FileSystem {
       onClose: { [self] in closed(inode) })
   }
 
+  /// Opens what the open handles of a file have written that has lost its name; nil when that is
+  /// nothing.
+  func openDetached(_ object: ObjectName, _ inode: UInt64) -> FileHandle? {
+    guard let file = tree.withLock({ $0[inode]?.body })?.file else { return nil }
+    let facts = FileFacts(pendingSize: file.size, file.modified)
+    guard let body = tree.withLock({ $0.open(inode, pending: facts) }) else { return nil }
+    guard body.file != nil else {
+      closed(inode)
+      return nil
+    }
+    return FileHandle(
+      inode: inode, object: object, file: nil, body: body, keepsCache: false,
+      onClose: { [self] in closed(inode) })
+  }
+
   /// Notes a change that the store has just told of, or that was made there: it shows from now on.
   ///
   /// - Parameter entry: nil for a name that is gone.

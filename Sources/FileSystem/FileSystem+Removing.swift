@@ -87,16 +87,39 @@ extension FileSystem {
   ///
   /// - Returns: whether the store has nothing under the name any more.
   func deleteBase(of pending: PendingEntry, _ caller: Caller) throws(Failure) -> Bool {
+    try deleteStored(pending.object, ifStill: pending.record.base, caller)
+  }
+
+  /// Deletes one version of an object.
+  ///
+  /// - Returns: whether the store has nothing under the name any more.
+  func deleteStored(_ object: ObjectName, ifStill version: PendingBase, _ caller: Caller)
+    throws(Failure) -> Bool
+  {
     guard let store = queue?.store else { return false }
     guard caller.lane == .slow else { throw .mustWait }
     do throws(StoreError) {
-      let info = try store.info(pending.object, caller.call)
-      guard pending.record.base.matches(info) else { return false }
-      try store.delete(pending.object, caller.call)
+      let info = try store.info(object, caller.call)
+      guard version.matches(info) else { return false }
+      try store.delete(object, caller.call)
       return true
     } catch {
       if error.kind == .notFound, store.session.isCredible { return true }
-      throw Failure(error, pending.object.description)
+      throw Failure(error, object.description)
+    }
+  }
+
+  /// Whether the store has a version of an object and no other.
+  func isBase(_ version: PendingBase, of object: ObjectName, _ caller: Caller) throws(Failure)
+    -> Bool
+  {
+    guard let store = queue?.store else { return false }
+    guard caller.lane == .slow else { throw .mustWait }
+    do throws(StoreError) {
+      return version.matches(try store.info(object, caller.call))
+    } catch {
+      if error.kind == .notFound, store.session.isCredible { return false }
+      throw Failure(error, object.description)
     }
   }
 
@@ -162,6 +185,7 @@ extension FileSystem {
     guard !isStored || caller.lane == .slow else { throw .mustWait }
     try touch(folder, caller)
     try keepFolder(folder, without: name, inner.segment, queue)
+    let wasPending = queue.entry(for: inner.placeholder) != nil
     if isStored {
       do throws(StoreError) {
         _ = try queue.store.delete([inner.placeholder.key], in: inner.bucket, caller.call)
@@ -169,7 +193,10 @@ extension FileSystem {
         throw Failure(error, inner.description)
       }
     }
-    try removePending(inner.placeholder, queue)
+    // What keeps it may have been stored at this very moment.
+    if try !removePending(inner.placeholder, queue), wasPending {
+      try deleteStored(inner.placeholder, caller)
+    }
     keptAttributes.set(nil, of: inner.segment + "/", in: folder)
     noteStored(name, in: folder, nil)
     tree.withLock { $0.unlink(.folder(inner)) }
@@ -221,6 +248,6 @@ extension FileSystem {
     with place: Place, _ caller: Caller, _ body: () throws(Failure) -> Void
   ) throws(Failure) {
     guard let open = tree.withLock({ $0.node(of: place)?.node.body }) else { return try body() }
-    try open.exclusively(body)
+    try open.exclusively(caller, body)
   }
 }

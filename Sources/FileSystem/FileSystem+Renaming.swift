@@ -95,12 +95,12 @@ extension FileSystem {
     _ source: End, _ pending: PendingEntry, to target: End, over taken: TreeEntry?,
     _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) -> Bool {
+    let hasBase: Bool
     if case .object = pending.record.base {
-      // The only other copy of the file is about to go.
-      try makeDurable(source.object, queue)
-      if try deleteBase(of: pending, caller) {
-        forget(source.object, source.name, in: source.folder)
-      }
+      // Where the store cannot be asked, nothing has happened yet.
+      hasBase = try isBase(pending.record.base, of: pending.object, caller)
+    } else {
+      hasBase = false
     }
     do throws(Errno) {
       try changing(source.object) { () throws(Errno) in
@@ -108,12 +108,41 @@ extension FileSystem {
           try queue.rename(source.object, to: target.object, base: base(of: target, taken))
         }
       }
-      return true
     } catch .noEntry {
       return false
     } catch {
       throw Failure(
         error, "\(source.object): cannot be renamed: \(error)", level: Self.level(error))
+    }
+    guard case .object = pending.record.base else { return true }
+    // Only now that nothing sends it under its old name any more: else what goes there could be
+    // the only copy of what was sent.
+    do throws(Failure) {
+      // The only other copy of the file is about to go.
+      if hasBase { try makeDurable(target.object, queue) }
+      if try deleteBase(of: pending, caller) {
+        forget(source.object, source.name, in: source.folder)
+      }
+    } catch {
+      if taken == nil { renameBack(source, pending, from: target, queue) }
+      throw error
+    }
+    return true
+  }
+
+  /// Undoes a renaming in the queue when the store kept the old name.
+  private func renameBack(
+    _ source: End, _ pending: PendingEntry, from target: End, _ queue: PendingQueue
+  ) {
+    do throws(Errno) {
+      try changing(source.object) { () throws(Errno) in
+        try changing(target.object) { () throws(Errno) in
+          try queue.rename(target.object, to: source.object, base: pending.record.base)
+        }
+      }
+    } catch {
+      // Nothing is lost: it is found under its new name.
+      Log.warning("\(target.object): has not got back its name \(source.object): \(error)")
     }
   }
 
@@ -148,7 +177,7 @@ extension FileSystem {
       return try replacePending(source, found, by: target, taken, queue, caller)
     }
     let info = try moveStored(
-      source.object, to: target.object, replacing: taken != nil, queue, caller)
+      source.object, to: target.object, replacing: taken != nil, found.line, queue, caller)
     let line = ListingEntry(
       name: target.name, kind: .file, size: info.size ?? found.line.size, tag: info.tag,
       modified: info.modified, contentType: info.contentType)
@@ -171,14 +200,17 @@ extension FileSystem {
 
   /// Moves an object at the store.
   ///
-  /// - Returns: the store's facts of it under its new name.
+  /// - Parameter line: what is known of it under its old name.
+  /// - Returns: the store's facts of it under its new name, as far as they are known.
   private func moveStored(
-    _ source: ObjectName, to target: ObjectName, replacing: Bool, _ queue: PendingQueue,
-    _ caller: Caller
+    _ source: ObjectName, to target: ObjectName, replacing: Bool, _ line: ListingEntry?,
+    _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) -> ObjectInfo {
     guard caller.lane == .slow else { throw .mustWait }
     let store = queue.store
     do throws(StoreError) {
+      // Whatever comes of it, what was kept of the target is not sure from here on.
+      defer { cache.drop(target) }
       if !replacing, source.bucket == target.bucket {
         try store.move(source, to: target.key, caller.call)
       } else {
@@ -186,9 +218,17 @@ extension FileSystem {
         try store.copy(source, to: target, overwriting: replacing, caller.call)
         try store.delete(source, caller.call)
       }
-      return try store.info(target, caller.call)
     } catch {
       throw Failure(error, "\(source) to \(target)")
+    }
+    do throws(StoreError) {
+      return try store.info(target, caller.call)
+    } catch {
+      // It is done all the same. Its version there is for the next listing to tell.
+      Log.info("\(target): moved, but not asked about: \(error)")
+      return ObjectInfo(
+        key: target.key, size: line?.size, tag: nil, modified: line?.modified,
+        contentType: line?.contentType)
     }
   }
 
@@ -207,6 +247,10 @@ extension FileSystem {
       throw Failure(error, source.object.description)
     }
     defer { bytes.close() }
+    let version = PendingBase.object(version: bytes.info.version, tag: bytes.info.tag)
+    guard try isBase(version, of: source.object, caller) else {
+      throw changedMeanwhile(source.object)
+    }
     let shown = attributes(of: found, at: .object(source.object), inode: inode)
     let new = NewFile(base: .absent, mode: shown.mode & 0o777, modified: shown.modified)
     let file = try adopt(
@@ -221,10 +265,18 @@ extension FileSystem {
       throw Failure(
         error, "\(target.object): is not safely on this device: \(error)", level: .error)
     }
-    try deleteStored(source.object, caller)
+    guard try deleteStored(source.object, ifStill: version, caller) else {
+      throw changedMeanwhile(source.object)
+    }
     forget(source.object, source.name, in: source.folder)
     let facts = FileFacts(pendingSize: file.size, file.modified)
     tree.withLock { $0.becomePending(inode, facts) }
+  }
+
+  /// Somebody else has stored another version: the kernel asks anew, and once more, after ESTALE.
+  private func changedMeanwhile(_ object: ObjectName) -> Failure {
+    cache.drop(object)
+    return Failure(.stale, "\(object): has changed at the store meanwhile", level: .info)
   }
 
   // MARK: - Folders
@@ -248,16 +300,21 @@ extension FileSystem {
     guard !source.folder.isBuckets, inner.bucket == new.bucket,
       !isStored(source.name, in: source.folder)
     else { throw Failure(.crossDevice, "\(inner): the store has it, so it has to be copied") }
+    // A file of it may be the store's by the time that its turn comes: then half would be renamed.
+    guard caller.lane == .slow else { throw .mustWait }
     if taken != nil { try removeFolder(target.name, from: target.parent, caller) }
     try keepFolder(source.folder, without: source.name, inner.segment, queue)
-    // A name once, however many records of it wait to be given up.
-    let files = Set(queue.entries.map(\.object)).filter { object in
-      object.bucket == inner.bucket && object.key.hasPrefix(inner.prefix)
-    }
-    for object in files.sorted(by: { $0.key < $1.key }) {
-      let moved = ObjectName(
-        bucket: object.bucket, key: new.prefix + object.key.dropFirst(inner.prefix.count))
-      try renameInFolder(object, to: moved, queue, caller)
+    // Again, for what was made in it meanwhile.
+    for _ in 0..<8 where queue.hasEntries(below: inner.prefix, in: inner.bucket) {
+      // A name once, however many records of it wait to be given up.
+      let files = Set(queue.entries.map(\.object)).filter { object in
+        object.bucket == inner.bucket && object.key.hasPrefix(inner.prefix)
+      }
+      for object in files.sorted(by: { $0.key < $1.key }) {
+        let moved = ObjectName(
+          bucket: object.bucket, key: new.prefix + object.key.dropFirst(inner.prefix.count))
+        try renameInFolder(object, to: moved, queue, caller)
+      }
     }
     let kept = keptAttributes.attributes(of: inner.segment + "/", in: source.folder)
     keptAttributes.set(kept, of: segment + "/", in: target.folder)
@@ -281,8 +338,13 @@ extension FileSystem {
         throw Failure(error, "\(object): cannot be renamed: \(error)", level: Self.level(error))
       }
       // It was stored at this very moment.
-      let info = try moveStored(object, to: target, replacing: false, queue, caller)
-      noteMoved(object, to: target, info)
+      do throws(Failure) {
+        let info = try moveStored(object, to: target, replacing: false, nil, queue, caller)
+        noteMoved(object, to: target, info)
+      } catch {
+        // Or removed.
+        guard error.errno == .noEntry else { throw error }
+      }
     }
   }
 

@@ -15,11 +15,15 @@ extension FileSystem {
   ) throws(Failure) -> FileHandle {
     let queue = try writable("\(object)")
     let truncates = flags & O_TRUNC != 0
-    if let handle = share(inode, object, queue) {
+    if let handle = share(inode, object, node.isDetached ? nil : queue) {
       if truncates {
         try change(handle, caller) { (file) throws(Errno) in try file.truncate(to: 0) }
       }
       return handle
+    }
+    // Its name is another file's: the kernel looks it up anew.
+    if node.isDetached {
+      throw Failure(.stale, "\(object): its name leads to another file by now")
     }
     if let file = try edit(object, queue, keepingBytes: !truncates) {
       return try handle(file, inode, object, isWriter: true)
@@ -32,15 +36,23 @@ extension FileSystem {
   }
 
   /// One more handle of a file that is being written already; nil when it is not.
-  private func share(_ inode: UInt64, _ object: ObjectName, _ queue: PendingQueue) -> FileHandle? {
-    guard let body = tree.withLock({ $0[inode]?.body }), let file = body.writable,
-      queue.entry(for: object)?.id == file.id
-    else { return nil }
+  ///
+  /// - Parameter queue: where it has to be pending under its name; nil for a file that has lost it.
+  private func share(_ inode: UInt64, _ object: ObjectName, _ queue: PendingQueue?) -> FileHandle? {
+    guard let body = tree.withLock({ $0[inode]?.body }), let file = body.writable else {
+      return nil
+    }
+    if let queue, queue.entry(for: object)?.id != file.id { return nil }
     let facts = FileFacts(pendingSize: file.size, file.modified)
     guard let body = tree.withLock({ $0.open(inode, pending: facts) }) else { return nil }
+    // Its last writer may be closing it now.
+    guard body.addWriter(of: file) else {
+      closed(inode)
+      return nil
+    }
     return FileHandle(
-      inode: inode, object: object, file: nil, body: body, isWriter: true, keepsCache: false,
-      onClose: { [self] in closed(inode) })
+      inode: inode, object: object, file: nil, body: body, isWriter: true, isCounted: true,
+      keepsCache: false, onClose: { [self] in closed(inode) })
   }
 
   /// Opens what is pending under a name for writing; nil when nothing is.
@@ -157,7 +169,7 @@ extension FileSystem {
     }
     if let file = body.writable { return file }
     guard caller.lane > .fast else { throw .takesTime }
-    return try body.exclusively { () throws(Failure) in
+    return try body.exclusively(caller) { () throws(Failure) in
       if let file = body.writable { return file }
       guard let source = body.unwritten ?? handle.file else {
         throw Failure(.stale, "\(handle.object): is not what was opened any more")
