@@ -26,7 +26,7 @@ extension FileSystem: StoredFileReceiver {
       of: segment, in: folder)
     noteStored(name, in: folder, entry)
     noteStoredFolder(folder)
-    tree.withLock { _ = $0.handOver(.object(object), FileFacts(entry)) }
+    tree.withLock { $0.handOver(.object(object), FileFacts(entry)) }
     return isKept
   }
 

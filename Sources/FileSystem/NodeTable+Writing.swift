@@ -6,11 +6,9 @@ import Platform
 extension NodeTable {
   /// Opens what is pending under a node's place, whatever the kernel was told of it.
   ///
-  /// - Parameters:
-  ///   - facts: of the pending file; nil keeps those of the version that a writer has opened.
-  ///   - content: tells contents apart; nil lets the kernel keep no pages.
-  /// - Returns: what the handles of the inode share, and whether the kernel's pages are still good;
-  ///   nil for an inode that is not known.
+  /// The kernel's pages are of no use any more.
+  /// - Parameter facts: of the pending file.
+  /// - Returns: what the handles of the inode share; nil for an inode that is not known.
   mutating func open(_ inode: UInt64, pending facts: FileFacts) -> FileBody? {
     guard var node = nodes[inode] else { return nil }
     node.opens += 1
@@ -38,14 +36,10 @@ extension NodeTable {
   }
 
   /// Notes that the store has what was pending under a place.
-  ///
-  /// - Returns: the inode of the place, when it is known.
-  mutating func handOver(_ place: Place, _ facts: FileFacts) -> UInt64? {
+  mutating func handOver(_ place: Place, _ facts: FileFacts) {
     let inode = inode(of: place)
-    guard nodes[inode] != nil else { return nil }
     nodes[inode]?.isHandedOver = true
     nodes[inode]?.told = facts
-    return inode
   }
 
   /// Notes that a name is gone; open handles keep the inode.

@@ -14,7 +14,7 @@ struct RecentChanges: Sendable {
   }
 
   private var changes: [FolderName: [ByteString: Change]] = [:]
-  private(set) var count = 0
+  private var count = 0
 
   /// No listing takes longer than this to come in.
   static let memory = Span.seconds(600)

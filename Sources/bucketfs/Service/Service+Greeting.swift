@@ -39,8 +39,8 @@ extension Service {
         if try parts.store.buckets(call).isEmpty {
           Console.remark(
             Complaint(
-              .done, "\(plan.source): the store shows no bucket to this key",
-              hint: "a bucket can be named, as in -o bucket=NAME, where the key may not list them"
+              .done, "\(plan.source): there is no bucket to show",
+              hint: "one that may not be listed can be named, as in -o bucket=NAME"
             ).text)
         }
         return
