@@ -22,6 +22,9 @@ package struct Caller: Sendable {
   /// The bounds of the waiting; its cancellation is the kernel's interrupt.
   package var call: Call
 
+  /// Whether it may wait for what another thread does on this device.
+  package var mayWait: Bool { lane > .fast }
+
   package init(processID: Int32, lane: Lane, call: Call) {
     self.processID = processID
     self.lane = lane

@@ -35,7 +35,9 @@ extension FileSystem {
     }
     try touch(folder, caller)
     let new = NewFile(base: .absent, mode: mode & 0o777)
-    let file = try makePending(object) { () throws(Errno) in try queue.create(object, new) }
+    let file = try makePending(object) { () throws(Errno) in
+      try queue.create(object, new, mayWait: caller.mayWait)
+    }
     guard let pending = queue.entry(for: object) else {
       file.close()
       throw Failure(.io, "\(object): was removed while it was made", level: .error)
@@ -140,6 +142,8 @@ extension FileSystem {
   ) throws(Failure) -> PendingFile {
     do throws(Errno) {
       return try changing(object, body)
+    } catch .again {
+      throw .takesTime
     } catch {
       throw Failure(error, "\(object): cannot be written: \(error)", level: Self.level(error))
     }

@@ -21,14 +21,15 @@ extension FileSystem {
       return try openForWriting(object, node, inode, flags: flags, caller)
     }
     if flags & O_TRUNC != 0 {
+      guard caller.mayWait else { throw .takesTime }
       let handle = try openForWriting(object, node, inode, flags: flags, caller)
       defer { handle.close() }
-      try flush(handle)
+      try flush(handle, caller)
     }
     if node.isDetached {
       if let handle = openDetached(object, inode) { return handle }
       if node.isUnlinked { throw Failure(.stale, "\(object): was removed") }
-    } else if let handle = try openPending(object, inode) {
+    } else if let handle = try openPending(object, inode, caller) {
       return handle
     }
     return try openStored(object, node, inode, isWriter: false, caller)

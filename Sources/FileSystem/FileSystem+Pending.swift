@@ -164,12 +164,16 @@ extension FileSystem {
   }
 
   /// Opens what is pending under a name for reading; nil when nothing is.
-  func openPending(_ object: ObjectName, _ inode: UInt64) throws(Failure) -> FileHandle? {
+  func openPending(_ object: ObjectName, _ inode: UInt64, _ caller: Caller) throws(Failure)
+    -> FileHandle?
+  {
     guard let queue, !queue.isEmpty else { return nil }
     let file: PendingFile
     do throws(Errno) {
-      guard let found = try queue.open(object) else { return nil }
+      guard let found = try queue.open(object, mayWait: caller.mayWait) else { return nil }
       file = found
+    } catch .again {
+      throw .takesTime
     } catch {
       throw Failure(error, "\(object): cannot open the pending file: \(error)", level: .error)
     }

@@ -155,7 +155,8 @@ extension FileSystem {
     if let stored {
       return stored.entry.map { .object(version: nil, tag: $0.tag) } ?? .absent
     }
-    return newFile(over: taken, at: .object(target.object)).base
+    guard let taken, taken.pending == nil else { return .absent }
+    return .object(version: nil, tag: taken.line.tag)
   }
 
   private func makeDurable(_ object: ObjectName, _ queue: PendingQueue) throws(Failure) {

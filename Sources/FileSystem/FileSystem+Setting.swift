@@ -43,14 +43,17 @@ extension FileSystem {
   {
     guard size >= 0 else { throw Failure(.invalid, "inode \(inode): length below zero") }
     if let handle, handle.isWriter {
-      return try change(handle, caller) { (file) throws(Errno) in try file.truncate(to: size) }
+      return try change(handle, caller) { (file) throws(Errno) in
+        try file.truncate(to: size, mayWait: caller.mayWait)
+      }
     }
+    guard caller.mayWait else { throw .takesTime }
     let handle = try open(inode, flags: size == 0 ? O_WRONLY | O_TRUNC : O_WRONLY, caller)
     defer { handle.close() }
     if size > 0 {
       try change(handle, caller) { (file) throws(Errno) in try file.truncate(to: size) }
     }
-    try flush(handle)
+    try flush(handle, caller)
   }
 
   private func setKept(
@@ -62,7 +65,7 @@ extension FileSystem {
     if case .object(let object) = node.place {
       let pending = PendingAttributes(modified: changes.modified, mode: changes.mode)
       let isPending = try setPending(object) { () throws(Errno) in
-        try queue.set(pending, of: object)
+        try queue.set(pending, of: object, mayWait: caller.mayWait)
       }
       if isPending { return }
     }
@@ -85,6 +88,8 @@ extension FileSystem {
       return true
     } catch .noEntry {
       return false
+    } catch .again {
+      throw .takesTime
     } catch {
       throw Failure(error, "\(object): cannot be set: \(error)", level: Self.level(error))
     }

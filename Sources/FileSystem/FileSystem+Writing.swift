@@ -17,7 +17,14 @@ extension FileSystem {
     let truncates = flags & O_TRUNC != 0
     if let handle = share(inode, object, node.isDetached ? nil : queue) {
       if truncates {
-        try change(handle, caller) { (file) throws(Errno) in try file.truncate(to: 0) }
+        do throws(Failure) {
+          try change(handle, caller) { (file) throws(Errno) in
+            try file.truncate(to: 0, mayWait: caller.mayWait)
+          }
+        } catch {
+          handle.close()
+          throw error
+        }
       }
       return handle
     }
@@ -25,13 +32,15 @@ extension FileSystem {
     if node.isDetached {
       throw Failure(.stale, "\(object): its name leads to another file by now")
     }
-    if let file = try edit(object, queue, keepingBytes: !truncates) {
+    if let file = try edit(object, queue, keepingBytes: !truncates, caller) {
       return try handle(file, inode, object, isWriter: true)
     }
     guard truncates else { return try openStored(object, node, inode, isWriter: true, caller) }
     let (found, _) = try find(node.name, in: FolderName(containing: object), caller)
     let new = newFile(over: found, at: .object(object))
-    let file = try makePending(object) { () throws(Errno) in try queue.create(object, new) }
+    let file = try makePending(object) { () throws(Errno) in
+      try queue.create(object, new, mayWait: caller.mayWait)
+    }
     return try handle(file, inode, object, isWriter: true)
   }
 
@@ -56,16 +65,18 @@ extension FileSystem {
   }
 
   /// Opens what is pending under a name for writing; nil when nothing is.
-  private func edit(_ object: ObjectName, _ queue: PendingQueue, keepingBytes: Bool) throws(Failure)
-    -> PendingFile?
-  {
+  private func edit(
+    _ object: ObjectName, _ queue: PendingQueue, keepingBytes: Bool, _ caller: Caller
+  ) throws(Failure) -> PendingFile? {
     if queue.isEmpty { return nil }
     do throws(Errno) {
       return try changing(object) { () throws(Errno) in
-        try queue.edit(object, keepingBytes: keepingBytes)
+        try queue.edit(object, keepingBytes: keepingBytes, mayWait: caller.mayWait)
       }
     } catch .noEntry {
       return nil
+    } catch .again {
+      throw .takesTime
     } catch {
       throw Failure(error, "\(object): cannot be written: \(error)", level: Self.level(error))
     }
@@ -89,7 +100,9 @@ extension FileSystem {
   package func write(
     _ handle: FileHandle, _ bytes: UnsafeRawBufferPointer, at offset: Int64, _ caller: Caller
   ) throws(Failure) {
-    try change(handle, caller) { (file) throws(Errno) in try file.write(bytes, at: offset) }
+    try change(handle, caller) { (file) throws(Errno) in
+      try file.write(bytes, at: offset, mayWait: caller.mayWait)
+    }
   }
 
   /// Reserves room, or punches a hole, by the flags of fallocate(2) (FUSE_FALLOCATE).
@@ -107,14 +120,36 @@ extension FileSystem {
   /// Acknowledges what was written (FUSE_FLUSH, at each close): a kill loses nothing from here on.
   ///
   /// - Throws: `Failure`; ENOSPC when the record could not be written yet.
-  package func flush(_ handle: FileHandle) throws(Failure) {
+  package func flush(_ handle: FileHandle, _ caller: Caller) throws(Failure) {
     guard handle.isWriter, let file = handle.body?.writable else { return }
     do throws(Errno) {
-      try changing(handle.object) { () throws(Errno) in try file.flush() }
+      try changing(handle.object) { () throws(Errno) in
+        try file.flush(mayWait: caller.mayWait)
+      }
+    } catch .again {
+      throw .takesTime
     } catch {
       throw Failure(
         error, "\(handle.object): is not safely on this device: \(error)", level: Self.level(error))
     }
+  }
+
+  /// Lets an open file go (FUSE_RELEASE), with what was written to it since it was closed, as
+  /// through a mapping.
+  ///
+  /// - Throws: `Failure` to run again on a lane that may wait, and nothing else.
+  package func release(_ handle: FileHandle, _ caller: Caller) throws(Failure) {
+    if !caller.mayWait {
+      do throws(Failure) {
+        try flush(handle, caller)
+      } catch .takesTime {
+        throw .takesTime
+      } catch {
+        // Nobody waits for an answer any more; the queue goes on trying, and tells of it.
+        Log.warning(error.message)
+      }
+    }
+    handle.close()
   }
 
   /// Makes an open file durable on this device (FUSE_FSYNC).
@@ -155,6 +190,7 @@ extension FileSystem {
       do throws(Errno) {
         return try body(file)
       } catch {
+        if error == .again { throw .takesTime }
         if error == .badHandle, handle.body?.writable !== file { continue }
         throw Failure(
           error, "\(handle.object): cannot be written: \(error)", level: Self.level(error))
@@ -204,7 +240,7 @@ extension FileSystem {
       }
       file = try adopt(source, as: object, body, queue, caller)
       forgetName(of: node)
-    } else if let found = try edit(object, queue, keepingBytes: true) {
+    } else if let found = try edit(object, queue, keepingBytes: true, caller) {
       file = found
     } else {
       file = try adopt(source, as: object, body, queue, caller)

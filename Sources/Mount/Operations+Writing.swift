@@ -37,8 +37,8 @@ extension Operations {
     }
     table.flush = { request, _, info in
       let handle = Handles.object(info, as: FileHandle.self)
-      Server.serve(request) { server, _ throws(Failure) in
-        if let handle { try server.fileSystem.flush(handle) }
+      Server.serve(request) { server, caller throws(Failure) in
+        if let handle { try server.fileSystem.flush(handle, caller) }
         return .done
       }
     }

@@ -76,7 +76,9 @@ enum Operations {
     }
     table.release = { request, _, info in
       let number = info?.pointee.fh ?? 0
-      Server.serve(request) { server, _ throws(Failure) in
+      let handle = Handles.object(info, as: FileHandle.self)
+      Server.serve(request) { server, caller throws(Failure) in
+        if let handle { try server.fileSystem.release(handle, caller) }
         server.handles.remove(number)?.close()
         return .done
       }

@@ -38,9 +38,11 @@ package final class PendingFile: Sendable {
   /// Writes all bytes at an offset, past a hole where the file is shorter.
   ///
   /// - Throws: `Errno`; ENOSPC when the disk is full (what was written before is kept), EBADF for a
-  ///   handle that was opened for reading.
-  package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
-    try change(Int64(bytes.count)) { (now) throws(Errno) in
+  ///   handle that was opened for reading, EAGAIN for who may not wait.
+  package func write(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int64, mayWait: Bool = true
+  ) throws(Errno) {
+    try change(Int64(bytes.count), mayWait: mayWait) { (now) throws(Errno) in
       try content.write(bytes, at: offset, now: now)
     }
   }
@@ -48,15 +50,17 @@ package final class PendingFile: Sendable {
   /// Sets the length; a longer file ends in a hole.
   ///
   /// - Throws: `Errno`, as `write`.
-  package func truncate(to size: Int64) throws(Errno) {
-    try change(4096) { (now) throws(Errno) in try content.truncate(to: size, now: now) }
+  package func truncate(to size: Int64, mayWait: Bool = true) throws(Errno) {
+    try change(4096, mayWait: mayWait) { (now) throws(Errno) in
+      try content.truncate(to: size, now: now)
+    }
   }
 
   /// Follows fallocate(2): reserves room, or punches a hole, by the mode's flags.
   ///
   /// - Throws: `Errno`, as `write`; EOPNOTSUPP where the disk's file system has no such call.
   package func allocate(_ mode: CInt, at offset: Int64, length: Int64) throws(Errno) {
-    try change(length) { (now) throws(Errno) in
+    try change(length, mayWait: true) { (now) throws(Errno) in
       try content.allocate(mode, at: offset, length: length, now: now)
     }
   }
@@ -69,10 +73,11 @@ package final class PendingFile: Sendable {
   /// Acknowledges what was written, at each close(2): a kill loses nothing from here on, a power
   /// cut nothing from one second later on.
   ///
-  /// - Throws: `Errno`, such as ENOSPC; the bytes are kept and the record is tried again.
-  package func flush() throws(Errno) {
+  /// - Throws: `Errno`, such as ENOSPC; the bytes are kept and the record is tried again. EAGAIN for
+  ///   who may not wait: nothing is acknowledged.
+  package func flush(mayWait: Bool = true) throws(Errno) {
     guard isWriter else { return }
-    try queue.flush(content)
+    try queue.flush(content, mayWait: mayWait)
   }
 
   /// Lets the handle go. The last writer's makes the file ready to be sent.
@@ -86,11 +91,13 @@ package final class PendingFile: Sendable {
     if isFirst { queue.close(content, isWriter: isWriter) }
   }
 
-  private func change(_ bytes: Int64, _ body: (Timestamp) throws(Errno) -> Void) throws(Errno) {
+  private func change(
+    _ bytes: Int64, mayWait: Bool, _ body: (Timestamp) throws(Errno) -> Void
+  ) throws(Errno) {
     guard isWriter, !isClosed.withLock({ $0 }) else { throw .badHandle }
-    try queue.prepareChange(of: content)
-    defer { queue.endChange(of: content) }
+    try queue.prepareChange(of: content, mayWait: mayWait)
+    defer { queue.endChange(of: content, mayWait: mayWait) }
     let now = queue.options.clock()
-    try queue.makingRoom(for: bytes) { () throws(Errno) in try body(now) }
+    try queue.makingRoom(for: bytes, mayWait: mayWait) { () throws(Errno) in try body(now) }
   }
 }

@@ -8,7 +8,9 @@ extension PendingQueue {
 
   /// The record says "writing" before its bytes change, so that a crash in the middle is seen, and
   /// goes on saying so until `endChange`, whatever another handle acknowledges meanwhile.
-  func prepareChange(of content: Content) throws(Errno) {
+  ///
+  /// - Throws: `Errno`; EAGAIN for who may not wait.
+  func prepareChange(of content: Content, mayWait: Bool) throws(Errno) {
     let isNoted = content.shape.withLock { shape in
       shape.changes += 1
       return shape.isDirty
@@ -16,7 +18,7 @@ extension PendingQueue {
     if isNoted { return }
     if isCurrent(content) {
       do throws(Errno) {
-        try change(content.id) { record in
+        try change(content.id, mayWait: mayWait) { record in
           guard record.operation == .put else { return }
           record.state = .writing
           record.isSynced = false
@@ -25,7 +27,7 @@ extension PendingQueue {
           record.failure = nil
         }
       } catch {
-        endChange(of: content)
+        endChange(of: content, mayWait: mayWait)
         throw error
       }
     }
@@ -33,19 +35,30 @@ extension PendingQueue {
   }
 
   /// A change is done, or has failed: what was to be acknowledged in the middle of it is now.
-  func endChange(of content: Content) {
+  func endChange(of content: Content, mayWait: Bool) {
     let isDue = content.shape.withLock { shape in
       shape.changes -= 1
       guard shape.changes == 0, shape.isFlushDue else { return false }
       shape.isFlushDue = false
       return true
     }
-    if isDue { flushAnyway(content) }
+    guard isDue else { return }
+    if mayWait { return flushAnyway(content) }
+    do throws(Errno) {
+      try flush(content, mayWait: false)
+    } catch {
+      // The committer has the time.
+      update { $0.due.append(content) }
+    }
   }
 
   /// Acknowledges what was written; while another handle writes, once that has.
-  func flush(_ content: Content) throws(Errno) {
-    guard content.shape.withLock({ $0.isDirty }), let record = begin(content.id) else { return }
+  ///
+  /// - Throws: `Errno`; EAGAIN for who may not wait, and then nothing has happened.
+  func flush(_ content: Content, mayWait: Bool = true) throws(Errno) {
+    guard content.shape.withLock({ $0.isDirty }),
+      let record = try begin(content.id, mayWait: mayWait)
+    else { return }
     guard record.operation == .put, isCurrent(content) else { return end(content.id, nil) }
     // Under the record's turn: a change that begins now waits for it to say "writing".
     let complete = content.shape.withLock { shape -> Content.Shape? in
@@ -62,8 +75,13 @@ extension PendingQueue {
     changed.acknowledge(shape)
     var failure: Errno?
     do throws(Errno) {
-      try save(changed)
+      try save(changed, mayWait: mayWait)
     } catch {
+      if error == .again {
+        content.shape.withLock { $0.isDirty = true }
+        end(content.id, nil)
+        throw error
+      }
       // The bytes are here, and the committer goes on trying to write their record.
       failure = error
     }
@@ -140,8 +158,9 @@ extension PendingQueue {
   func commitNext() -> Bool {
     let closing = state.wait { state -> Bool? in
       if state.phase == .closing { return true }
-      return state.uncommitted.isEmpty ? nil : false
+      return state.uncommitted.isEmpty && state.due.isEmpty ? nil : false
     }
+    flushDue()
     if closing == false {
       _ = state.wait(until: .now + Self.gathering) { $0.phase == .closing ? true : nil }
     }
@@ -156,6 +175,15 @@ extension PendingQueue {
     }
     if hasFailed { _ = state.wait(until: .now + .seconds(1)) { $0.phase == .closing ? true : nil } }
     return state.withLock { $0.phase != .closing }
+  }
+
+  /// Acknowledges what a thread that may not wait has left to be acknowledged.
+  private func flushDue() {
+    let due = state.withLock { state in
+      defer { state.due = [] }
+      return state.due
+    }
+    for content in due { flushAnyway(content) }
   }
 
   /// Makes all that is acknowledged durable: bytes, then records, then names. Waits for the disk.

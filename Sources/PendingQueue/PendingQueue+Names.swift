@@ -5,9 +5,11 @@ package import Platform
 extension PendingQueue {
   /// Sets times and mode of a pending file.
   ///
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
-  package func set(_ attributes: PendingAttributes, of object: ObjectName) throws(Errno) {
-    try changeShown(object) { (record) throws(Errno) in
+  /// - Throws: `Errno`; ENOENT when nothing is pending under the name, EAGAIN for who may not wait.
+  package func set(
+    _ attributes: PendingAttributes, of object: ObjectName, mayWait: Bool = true
+  ) throws(Errno) {
+    try changeShown(object, mayWait: mayWait) { (record) throws(Errno) in
       if let mode = attributes.mode { record.mode = mode & 0o7777 }
       if let modified = attributes.modified { record.modified = modified }
     }
@@ -24,7 +26,7 @@ extension PendingQueue {
   package func setAttribute(_ name: ByteString, _ value: [UInt8]?, of object: ObjectName)
     throws(Errno)
   {
-    try changeShown(object) { (record) throws(Errno) in
+    try changeShown(object, mayWait: true) { (record) throws(Errno) in
       if value == nil, record.attributes[name] == nil { throw .noAttribute }
       record.attributes[name] = value
       guard Self.size(of: record.attributes) <= Self.attributeLimit else { throw .noSpace }
@@ -32,16 +34,16 @@ extension PendingQueue {
   }
 
   private func changeShown(
-    _ object: ObjectName, _ body: (inout PendingRecord) throws(Errno) -> Void
+    _ object: ObjectName, mayWait: Bool, _ body: (inout PendingRecord) throws(Errno) -> Void
   ) throws(Errno) {
     while true {
       guard let id = state.withLock({ $0.shown(object)?.record.id }) else { throw .noEntry }
-      guard let record = begin(id) else { continue }
+      guard let record = try begin(id, mayWait: mayWait) else { continue }
       var changed = record
       do throws(Errno) {
         guard record.object == object else { throw .noEntry }
         try body(&changed)
-        if changed != record { try save(changed) }
+        if changed != record { try save(changed, mayWait: mayWait) }
       } catch {
         end(id, nil)
         throw error

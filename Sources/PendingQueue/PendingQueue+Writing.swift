@@ -7,11 +7,11 @@ extension PendingQueue {
   ///
   /// What was pending there is given up only once the new file is acknowledged and durable.
   /// - Parameter base: in place of `new.base`, as in `rename`.
-  /// - Throws: `Errno`, such as ENOSPC.
+  /// - Throws: `Errno`, such as ENOSPC; EAGAIN for who may not wait.
   package func create(
-    _ object: ObjectName, _ new: NewFile, base: (() -> PendingBase)? = nil
+    _ object: ObjectName, _ new: NewFile, base: (() -> PendingBase)? = nil, mayWait: Bool = true
   ) throws(Errno) -> PendingFile {
-    try make(object, new, base: base) { _ in }
+    try make(object, new, base: base, mayWait: mayWait) { _ in }
   }
 
   /// Opens what is pending under a name for writing.
@@ -19,9 +19,13 @@ extension PendingQueue {
   /// Bytes that are on their way to the store are copied first (reflink where the file system has
   /// it); the upload ends by itself and the newer bytes follow it.
   /// - Parameter keepingBytes: false starts from an empty file (O_TRUNC).
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the name.
-  package func edit(_ object: ObjectName, keepingBytes: Bool = true) throws(Errno) -> PendingFile {
-    let (record, isShared, writers) = try beginShown(object)
+  /// - Throws: `Errno`; ENOENT when nothing is pending under the name, EAGAIN for who may not wait,
+  ///   nor copy the bytes of a file.
+  package func edit(_ object: ObjectName, keepingBytes: Bool = true, mayWait: Bool = true)
+    throws(Errno) -> PendingFile
+  {
+    let (record, isShared, writers) = try beginShown(
+      object, copyingShared: keepingBytes, mayWait: mayWait)
     if isShared || (!keepingBytes && writers == 0) {
       let new = NewFile(
         base: record.base, mode: record.mode, attributes: record.attributes)
@@ -34,13 +38,14 @@ extension PendingQueue {
         throw error
       }
       // Let go once the new record follows it: what its upload learns reaches that one.
-      return try make(object, new, following: record.id) { (content) throws(Errno) in
+      return try make(object, new, following: record.id, mayWait: mayWait) {
+        (content) throws(Errno) in
         guard keepingBytes else { return }
         try content.fill(from: old.file.descriptor, size: old.shape.withLock { $0.size })
       }
     }
     let file = try attach(record, isWriter: true)
-    if !keepingBytes { try file.truncate(to: 0) }
+    if !keepingBytes { try file.truncate(to: 0, mayWait: mayWait) }
     return file
   }
 
@@ -54,7 +59,7 @@ extension PendingQueue {
     _ object: ObjectName, from source: CInt, size: Int64, _ new: NewFile,
     base: (() -> PendingBase)? = nil
   ) throws(Errno) -> PendingFile {
-    try make(object, new, base: base) { (content) throws(Errno) in
+    try make(object, new, base: base, mayWait: true) { (content) throws(Errno) in
       try content.fill(from: source, size: size)
     }
   }
@@ -62,11 +67,11 @@ extension PendingQueue {
   /// Opens what is pending under a name for reading; nil when nothing is.
   ///
   /// It goes on reading the same bytes when the file is stored, removed or replaced.
-  /// - Throws: `Errno` of opening the bytes.
-  package func open(_ object: ObjectName) throws(Errno) -> PendingFile? {
+  /// - Throws: `Errno` of opening the bytes; EAGAIN for who may not wait.
+  package func open(_ object: ObjectName, mayWait: Bool = true) throws(Errno) -> PendingFile? {
     let record: PendingRecord
     do throws(Errno) {
-      record = try beginShown(object).record
+      record = try beginShown(object, mayWait: mayWait).record
     } catch .noEntry {
       return nil
     }
@@ -74,11 +79,15 @@ extension PendingQueue {
   }
 
   /// Begins to change what is shown under a name, whichever record that is by then.
-  private func beginShown(_ object: ObjectName) throws(Errno)
-    -> (record: PendingRecord, isShared: Bool, writers: Int)
+  ///
+  /// - Parameter copyingShared: whether bytes that are on their way will be copied, which is nothing
+  ///   for who may not wait.
+  private func beginShown(_ object: ObjectName, copyingShared: Bool = false, mayWait: Bool)
+    throws(Errno) -> (record: PendingRecord, isShared: Bool, writers: Int)
   {
-    let found = state.wait { state -> (PendingRecord, Bool, Int)?? in
+    let found = try state.wait { (state) throws(Errno) -> (PendingRecord, Bool, Int)?? in
       guard let slot = state.shown(object) else { return .some(nil) }
+      if !mayWait, slot.isBusy || (copyingShared && slot.flight != nil) { throw .again }
       if slot.isBusy { return nil }
       slot.isBusy = true
       return (slot.record, slot.flight != nil, slot.writers)
@@ -119,7 +128,7 @@ extension PendingQueue {
   /// - Parameter old: a record that this thread changes, and lets go with this.
   private func make(
     _ object: ObjectName, _ new: NewFile, following old: PendingID? = nil,
-    base: (() -> PendingBase)? = nil, _ fill: (Content) throws(Errno) -> Void
+    base: (() -> PendingBase)? = nil, mayWait: Bool, _ fill: (Content) throws(Errno) -> Void
   ) throws(Errno) -> PendingFile {
     guard Self.size(of: new.attributes) <= Self.attributeLimit else {
       if let old { end(old, nil) }
@@ -152,7 +161,7 @@ extension PendingQueue {
       return record
     }
     do throws(Errno) {
-      let file = try makingRoom(for: 4096) { () throws(Errno) in
+      let file = try makingRoom(for: 4096, mayWait: mayWait) { () throws(Errno) in
         try directory.createData(record.id)
       }
       let content = Content(
@@ -160,7 +169,7 @@ extension PendingQueue {
         Content.Shape(size: 0, modified: record.modified, isDirty: true), in: directory)
       try fill(content)
       record.size = content.shape.withLock { $0.size }
-      try save(record)
+      try save(record, mayWait: mayWait)
       end(record.id, record) { _, slot in slot.content = content }
       return PendingFile(self, content, isWriter: true)
     } catch {

@@ -6,7 +6,8 @@ package import Platform
 /// Nothing that was acknowledged is lost: after `PendingFile.flush` a kill of the program loses
 /// nothing, after `PendingFile.sync`, or one second after `flush`, a power cut loses nothing.
 /// Calls are safe from any thread. Those that change something write to the disk, none waits for
-/// the network.
+/// the network. Who may not wait for another thread's work on the disk either says so (`mayWait`),
+/// and is refused with EAGAIN where that would be needed.
 package final class PendingQueue: Sendable {
   /// The most bytes that the extended attributes of one file may have, names and values together.
   package static let attributeLimit = 16 << 10
@@ -186,6 +187,19 @@ package final class PendingQueue: Sendable {
     return found ?? nil
   }
 
+  /// The same; where another thread changes the record, the caller may have to do it later.
+  ///
+  /// - Throws: `Errno`; EAGAIN when the caller may not wait.
+  func begin(_ id: PendingID, mayWait: Bool) throws(Errno) -> PendingRecord? {
+    if mayWait { return begin(id) }
+    return try state.withLock { (state) throws(Errno) -> PendingRecord? in
+      guard let slot = state.slots[id] else { return nil }
+      guard !slot.isBusy else { throw .again }
+      slot.isBusy = true
+      return slot.record
+    }
+  }
+
   /// Lets others change the record again; nil leaves it as it was.
   func end(
     _ id: PendingID, _ record: PendingRecord?,
@@ -205,13 +219,16 @@ package final class PendingQueue: Sendable {
   /// - Returns: false when there is no such record any more.
   @discardableResult
   func change(
-    _ id: PendingID, durable: Bool = false, _ body: (inout PendingRecord) -> Void
+    _ id: PendingID, durable: Bool = false, mayWait: Bool = true,
+    _ body: (inout PendingRecord) -> Void
   ) throws(Errno) -> Bool {
-    guard let record = begin(id) else { return false }
+    guard let record = try begin(id, mayWait: mayWait) else { return false }
     var changed = record
     body(&changed)
     do throws(Errno) {
-      if durable || changed != record { try save(changed, durable: durable) }
+      if durable || changed != record {
+        try save(changed, durable: durable, mayWait: mayWait)
+      }
     } catch {
       end(id, nil)
       throw error
@@ -220,20 +237,23 @@ package final class PendingQueue: Sendable {
     return true
   }
 
-  func save(_ record: PendingRecord, durable: Bool = false) throws(Errno) {
-    try makingRoom(for: 64 << 10) { () throws(Errno) in
+  func save(_ record: PendingRecord, durable: Bool = false, mayWait: Bool = true) throws(Errno) {
+    try makingRoom(for: 64 << 10, mayWait: mayWait) { () throws(Errno) in
       try directory.save(record, durable: durable)
     }
   }
 
   /// Tries again once when the disk was full and room could be made.
-  func makingRoom<Result: ~Copyable>(for bytes: Int64, _ body: () throws(Errno) -> Result)
-    throws(Errno)
-    -> Result
-  {
+  ///
+  /// - Parameter mayWait: making room takes a while; who may not wait is refused with EAGAIN.
+  func makingRoom<Result: ~Copyable>(
+    for bytes: Int64, mayWait: Bool, _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
     do throws(Errno) {
       return try body()
-    } catch .noSpace where options.makeRoom(bytes) {
+    } catch .noSpace {
+      guard mayWait else { throw .again }
+      guard options.makeRoom(bytes) else { throw .noSpace }
       return try body()
     }
   }

@@ -107,7 +107,7 @@ import Testing
       }
     }
     gate.awaitArrivals(1)
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
     handle.close()
     #expect(try fixture.drain() == .stored)
     gate.open()
@@ -139,7 +139,7 @@ import Testing
     try fixture.write(handle, [2], at: 1)
     #expect(try fixture.read(reader) == [1, 2])
     gate.open()
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
     handle.close()
     #expect(try fixture.drain() == .stored)
     #expect(fixture.store.bytes("b", "a") == [1, 2])

@@ -19,7 +19,7 @@ import Testing
     let handle = try fixture.tree.open(fixture.inode(path), flags: O_RDWR, TreeFixture.slow)
     defer { handle.close() }
     try fixture.write(handle, bytes)
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
   }
 
   /// Runs a change of names on a thread of its own.

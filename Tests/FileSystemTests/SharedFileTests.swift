@@ -40,7 +40,7 @@ import Testing
     for index in 0..<2000 {
       let handle = try openToWrite(inode)
       try fixture.write(handle, [UInt8(index & 255)], at: Int64(index))
-      try fixture.tree.flush(handle)
+      try fixture.tree.flush(handle, TreeFixture.slow)
       closing.withLock { $0 = handle }
     }
     #expect(try fixture.contents("b/a") == (0..<2000).map { UInt8($0 & 255) })

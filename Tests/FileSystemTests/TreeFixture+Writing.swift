@@ -57,7 +57,7 @@ extension TreeFixture {
       } ?? create(path)
     defer { handle.close() }
     try write(handle, bytes)
-    try tree.flush(handle)
+    try tree.flush(handle, TreeFixture.slow)
   }
 
   func makeFolder(_ path: ByteString) throws {

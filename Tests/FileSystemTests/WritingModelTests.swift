@@ -113,7 +113,7 @@ import Testing
       defer { handle.close() }
       let bytes = random.bytes(5)
       try fixture.write(handle, bytes, at: Int64(model.files[path]?.count ?? 0))
-      try fixture.tree.flush(handle)
+      try fixture.tree.flush(handle, TreeFixture.slow)
       model.files[path]? += bytes
       return "append \(path)"
     case 5 where model.files[path] != nil:

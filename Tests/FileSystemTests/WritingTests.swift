@@ -50,7 +50,7 @@ import Testing
     try fixture.write(handle, Array("J".utf8))
     #expect(try fixture.read(handle) == Array("Jello".utf8))
     #expect(try fixture.state("b/a") == "writing")
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
     handle.close()
     #expect(try fixture.drain() == .stored)
     #expect(fixture.store.bytes("b", "a") == Array("Jello".utf8))
@@ -61,7 +61,7 @@ import Testing
     fixture.hold()
     let handle = try fixture.tree.open(fixture.inode("b/a"), flags: O_RDWR, TreeFixture.slow)
     try fixture.write(handle, [2])
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
     handle.close()
     fixture.store.put("b", "a", [3])
     try fixture.goOnline()
@@ -92,7 +92,7 @@ import Testing
     #expect(try fixture.names("b/renamed") == ["file", "new"])
     let handle = try fixture.tree.open(fixture.inode("b/stored"), flags: O_RDWR, TreeFixture.slow)
     try fixture.write(handle, [2], at: 1)
-    try fixture.tree.flush(handle)
+    try fixture.tree.flush(handle, TreeFixture.slow)
     handle.close()
     #expect(try fixture.contents("b/stored") == [1, 2])
     for path: ByteString in ["b/stored", "b/folder/x"] {
@@ -231,7 +231,7 @@ import Testing
     try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in
       try tree.write(handle, UnsafeRawBufferPointer(bytes), at: 0, fast)
     }
-    try tree.flush(handle)
+    try tree.flush(handle, TreeFixture.slow)
     handle.close()
     #expect(try fixture.contents("b/a") == [3])
   }

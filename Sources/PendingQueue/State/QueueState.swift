@@ -19,6 +19,8 @@ struct QueueState {
   var counts = PendingCounts()
   var uncommitted: Set<PendingID> = []
   var isCommitting = false
+  /// What is to be acknowledged by the committer, since its writer could not wait.
+  var due: [Content] = []
   var schedule = Schedule()
   /// What observers have not been told yet.
   var changes: [PendingChange] = []
