@@ -45,11 +45,8 @@ final class FileBody: Sendable {
   func exclusively<Result>(_ caller: Caller, _ body: () throws(Failure) -> Result) throws(Failure)
     -> Result
   {
-    let cancellation = caller.call.cancellation
-    let handler = cancellation.onCancel { [self] in state.wakeAll() }
-    defer { cancellation.remove(handler) }
-    let isMine = state.wait { state -> Bool? in
-      if state.isBusy { return cancellation.isCancelled || caller.lane < .slow ? false : nil }
+    let isMine = state.wait(caller.call.cancellation) { state -> Bool? in
+      if state.isBusy { return caller.lane < .slow ? false : nil }
       state.isBusy = true
       return true
     }

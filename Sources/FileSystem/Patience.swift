@@ -237,13 +237,7 @@ private final class Exchange<Answer: Sendable>: Sendable {
 
   /// - Returns: nil when the time ran out, or the caller was interrupted.
   func wait(until deadline: Instant, _ cancellation: Cancellation) -> Result<Answer, StoreError>? {
-    let handler = cancellation.onCancel { [state] in state.wakeAll() }
-    defer { cancellation.remove(handler) }
-    let outcome = state.wait(until: deadline) { state -> Result<Answer, StoreError>?? in
-      if let result = state.result { return .some(result) }
-      return cancellation.isCancelled ? .some(nil) : nil
-    }
-    return outcome ?? nil
+    state.wait(until: deadline, cancellation) { $0.result }
   }
 
   /// Waits no more.

@@ -105,19 +105,14 @@ package final class DaemonStatus: Sendable {
   /// Says that the mount is up, and lets go of terminal, session, folder and standard streams.
   ///
   /// Paths must be absolute from here on.
-  /// - Parameter log: the file that standard error goes to, opened for appending; nil drops it.
-  /// - Throws: `Errno` when the log cannot be opened; nothing has been told then.
-  package func ready(log: String? = nil) throws(Errno) {
+  /// - Parameter keepsErrors: whether standard error stays, since it leads to a log already.
+  /// - Throws: `Errno`; nothing has been told then.
+  package func ready(keepsErrors: Bool) throws(Errno) {
     let null = try File("/dev/null", O_RDWR)
-    let errors = try log.map { (path) throws(Errno) in
-      try check { open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600) }
-    }
     // Fails for the leader of a group, which has a session of its own then.
     setsid()
     try check { chdir("/") }
-    for stream: CInt in [0, 1] { dup2(null.descriptor, stream) }
-    dup2(errors ?? null.descriptor, 2)
-    if let errors { close(errors) }
+    for stream: CInt in keepsErrors ? [0, 1] : [0, 1, 2] { dup2(null.descriptor, stream) }
     tell([Self.ready])
   }
 

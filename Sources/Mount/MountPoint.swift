@@ -48,9 +48,13 @@ package enum MountPoint {
     do throws(Errno) { try check { stat(path, &facts) } } catch { throw self.error(path, error) }
     guard facts.st_mode & S_IFMT == S_IFDIR else { throw .notDirectory(path) }
     guard !mayHoldFiles else { return }
-    let names: [ByteString]
-    do throws(Errno) { names = try Folder.names(in: path) } catch { throw self.error(path, error) }
-    guard names.isEmpty else { throw .notEmpty(path) }
+    let isEmpty: Bool
+    do throws(Errno) {
+      isEmpty = try File(path, O_RDONLY | O_DIRECTORY).entries().isEmpty
+    } catch {
+      throw self.error(path, error)
+    }
+    guard isEmpty else { throw .notEmpty(path) }
   }
 
   private static func checkDevice() throws(MountError) {

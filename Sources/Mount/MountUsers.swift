@@ -35,6 +35,6 @@ enum MountUsers {
 
   /// Processes come and go, and most belong to others: what cannot be read has no names.
   private static func entries(_ path: String) -> [String] {
-    (try? Folder.names(in: path))?.map(\.description) ?? []
+    (try? File(path, O_RDONLY | O_DIRECTORY).entries())?.map(\.name.description) ?? []
   }
 }

@@ -81,6 +81,15 @@ package struct Directory: ~Copyable, Sendable {
     }
   }
 
+  /// Removes an empty folder beneath this one.
+  package func removeFolder(_ path: ByteString) throws(Errno) {
+    let (parent, name) = Self.parts(of: path)
+    let folder = try open(parent, O_RDONLY | O_DIRECTORY)
+    try name.withCString { (name) throws(Errno) in
+      _ = try check { unlinkat(folder.descriptor, name, AT_REMOVEDIR) }
+    }
+  }
+
   /// Renames a file of one folder into a path of this one, over what is there.
   package func take(_ name: ByteString, from source: borrowing Directory, as path: ByteString)
     throws(Errno)

@@ -71,4 +71,22 @@ package final class Locked<State: ~Copyable>: @unchecked Sendable {
       }
     }
   }
+
+  /// Waits as `wait(until:_:)`, and no longer than until the waiting is cancelled.
+  ///
+  /// Whoever is cancelled takes nothing more: `body` is not asked again.
+  /// - Returns: what `body` gave, or nil once the deadline has passed or the waiting was cancelled.
+  package func wait<Result, Failure: Error>(
+    until deadline: Instant? = nil, _ cancellation: Cancellation,
+    _ body: (inout sending State) throws(Failure) -> sending Result?
+  ) throws(Failure) -> sending Result? {
+    let handler = cancellation.onCancel { self.wakeAll() }
+    defer { cancellation.remove(handler) }
+    let outcome = try wait(until: deadline) { (state) throws(Failure) -> Result?? in
+      if cancellation.isCancelled { return .some(nil) }
+      guard let result = try body(&state) else { return nil }
+      return .some(result)
+    }
+    return outcome ?? nil
+  }
 }

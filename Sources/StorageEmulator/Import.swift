@@ -20,7 +20,7 @@ extension StorageEmulator {
   /// - Throws: `Errno` of the file or folder that cannot be read.
   package func importFolder(_ path: String) throws(Errno) -> Imported {
     var imported = Imported()
-    for name in try Self.names(in: path) {
+    for name in try Self.names(in: path, &imported) {
       let folder = path + "/" + name
       guard try Self.isFolder(folder) else { continue }
       guard KeyRules.allowsNewBucket(name) else {
@@ -36,7 +36,7 @@ extension StorageEmulator {
   private func importFolder(
     _ path: String, bucket: String, prefix: String, _ imported: inout Imported
   ) throws(Errno) {
-    for name in try Self.names(in: path) {
+    for name in try Self.names(in: path, &imported) {
       let (file, key) = (path + "/" + name, prefix + name)
       if try Self.isFolder(file) {
         try importFolder(file, bucket: bucket, prefix: key + "/", &imported)
@@ -54,15 +54,15 @@ extension StorageEmulator {
     }
   }
 
-  private static func names(in path: String) throws(Errno) -> [String] {
-    guard let listing = opendir(path) else { throw .last }
-    defer { closedir(listing) }
+  /// The names in a folder, in order; those that no key can have are refused.
+  private static func names(in path: String, _ imported: inout Imported) throws(Errno) -> [String] {
     var names: [String] = []
-    while let entry = readdir(listing) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    for entry in try File(path, O_RDONLY | O_DIRECTORY).entries() {
+      if let name = entry.name.string {
+        names.append(name)
+      } else {
+        imported.refused.append("\(path)/\(entry.name)")
       }
-      if name != ".", name != ".." { names.append(name) }
     }
     return names.sorted()
   }

@@ -19,13 +19,13 @@ struct DistrustTests {
       source: "dir:\(scratch.path("store"))",
       lists: ["max_age=1h,cache_dir=\(scratch.path("cache"))"], environment: .init())
     service = try Service(plan, at: scratch.path("mnt"), log: nil)
-    _ = try service.fileSystem.listings.current(folder, Call())
+    _ = try service.fileSystem.listings.asked(folder, Call())
     try scratch.file("store/photos/b", [2])
   }
 
   private var count: Int {
     get throws(StoreError) {
-      try service.fileSystem.listings.current(folder, Call()).listing.count
+      try service.fileSystem.listings.asked(folder, Call()).listing.count
     }
   }
 

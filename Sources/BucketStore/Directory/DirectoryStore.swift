@@ -27,7 +27,7 @@ package final class DirectoryStore: BucketStore {
     do throws(Errno) {
       let folder = try root.open(".", O_RDONLY | O_DIRECTORY)
       var buckets: [BucketInfo] = []
-      for entry in try folder.entries().sorted(by: { $0.name < $1.name })
+      for entry in try folder.shownEntries().sorted(by: { $0.name < $1.name })
       where entry.kind == .folder && !isMountPoint(entry.name) {
         buckets.append(BucketInfo(name: entry.name, created: nil))
       }

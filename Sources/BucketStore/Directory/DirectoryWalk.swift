@@ -24,7 +24,7 @@ struct DirectoryWalk: ~Copyable {
   func collect(into page: inout DirectoryPage, below folder: ByteString) throws(Errno) {
     let file = try root.open(folder.isEmpty ? "." : folder.dropLast(), O_RDONLY | O_DIRECTORY)
     // A folder sorts as its prefix does: `a.txt` stands before `a/`, since `.` is below `/`.
-    let entries = try file.entries().sorted { $0.sortKey < $1.sortKey }
+    let entries = try file.shownEntries().sorted { $0.sortKey < $1.sortKey }
     for entry in entries where !page.isFull {
       if call.cancellation.isCancelled { throw .interrupted }
       let key = folder + entry.sortKey
@@ -53,7 +53,7 @@ struct DirectoryWalk: ~Copyable {
   private func holdsObject(_ folder: ByteString) throws(Errno) -> Bool {
     let entries: [DirectoryEntry]
     do throws(Errno) {
-      entries = try root.open(folder.dropLast(), O_RDONLY | O_DIRECTORY).entries()
+      entries = try root.open(folder.dropLast(), O_RDONLY | O_DIRECTORY).shownEntries()
     } catch .noEntry, .crossDevice {
       return false
     } catch .permission {
@@ -106,37 +106,20 @@ struct DirectoryEntry {
 }
 
 extension File {
-  /// The files and folders of this open directory, in the order of readdir(3).
-  func entries() throws(Errno) -> [DirectoryEntry] {
-    let copy = try check { dup(descriptor) }
-    guard let stream = fdopendir(copy) else {
-      let error = Errno.last
-      close(copy)
-      throw error
-    }
-    defer { closedir(stream) }
-    // A duplicate shares its position with this descriptor, which may have been read before.
-    rewinddir(stream)
-    var entries: [DirectoryEntry] = []
-    while true {
-      errno = 0
-      guard let entry = readdir(stream) else {
-        if errno != 0 { throw .last }
-        return entries
-      }
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { ByteString(cString: $0) }
-      }
-      if name == "." || name == ".." || DirectoryDraft.isDraft(name) { continue }
+  /// The files and folders of this open directory that the store shows, in no order.
+  func shownEntries() throws(Errno) -> [DirectoryEntry] {
+    var shown: [DirectoryEntry] = []
+    for entry in try entries() where !DirectoryDraft.isDraft(entry.name) {
       let kind: DirectoryEntry.Kind? =
-        switch Int(entry.pointee.d_type) {
-        case Int(DT_REG): .file
-        case Int(DT_DIR): .folder
-        case Int(DT_UNKNOWN): try kind(of: name)
-        default: nil
+        switch entry.kind {
+        case .file: .file
+        case .folder: .folder
+        case .other: nil
+        case .unknown: try kind(of: entry.name)
         }
-      if let kind { entries.append(DirectoryEntry(name: name, kind: kind)) }
+      if let kind { shown.append(DirectoryEntry(name: entry.name, kind: kind)) }
     }
+    return shown
   }
 
   /// What a name is; nil for what is neither a file nor a folder, or gone since it was read.

@@ -112,8 +112,8 @@ extension HTTPRequest {
     return target
   }
 
-  /// Whether text is a token of RFC 9110, section 5.6.2.
-  private static func isToken(_ text: String) -> Bool {
+  /// Whether text is a token of RFC 9110, section 5.6.2: what a method and a header's name must be.
+  package static func isToken(_ text: String) -> Bool {
     !text.isEmpty
       && text.utf8.allSatisfy {
         (48...57).contains($0) || (97...122).contains($0 | 32) || marks.contains($0)

@@ -1,5 +1,7 @@
 /// Where a project's storage and sign-in answer.
 package struct SupabaseAddress: Sendable, Equatable {
+  /// The project's own address, without a slash at its end: `https://ref.supabase.co`.
+  package let project: String
   /// The base of storage calls, without a slash at its end: `https://ref.supabase.co/storage/v1`.
   package let storage: String
   /// The base of sign-in calls, without a slash at its end: `https://ref.supabase.co/auth/v1`.
@@ -30,7 +32,8 @@ package struct SupabaseAddress: Sendable, Equatable {
     let direct = ".storage.supabase.co"
     let authHost = host.hasSuffix(direct) ? host.dropLast(direct.count) + ".supabase.co" : host
     let path = rest.dropFirst(host.count)
-    storage = scheme + host + path + Self.storagePath
+    project = scheme + host + path
+    storage = project + Self.storagePath
     auth = scheme + authHost + path + "/auth/v1"
   }
 

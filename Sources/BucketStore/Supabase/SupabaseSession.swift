@@ -114,11 +114,8 @@ package final class SupabaseSession: Sendable {
       throw Self.keyHasExpired
     }
     let deadline = Instant.now + call.timeout
-    let handler = call.cancellation.onCancel { [state] in state.wakeAll() }
-    defer { call.cancellation.remove(handler) }
     var seen: Int?
-    let turn = state.wait(until: deadline) { state -> Turn? in
-      if call.cancellation.isCancelled { return .failed(Self.cancelled) }
+    let turn = state.wait(until: deadline, call.cancellation) { state -> Turn? in
       if let stored = state.stored, stored.accessToken != used, state.isUsable(stored, for: .zero) {
         return .renewed(stored.accessToken)
       }
@@ -135,7 +132,9 @@ package final class SupabaseSession: Sendable {
       return .ours
     }
     switch turn {
-    case nil: throw StoreError(.timeout, "the session was not renewed in time")
+    case nil:
+      throw call.cancellation.isCancelled
+        ? Self.cancelled : StoreError(.timeout, "the session was not renewed in time")
     case .failed(let error): throw error
     case .renewed(let token): return token
     case .ours: break

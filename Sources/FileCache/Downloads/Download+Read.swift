@@ -136,18 +136,15 @@ extension Download {
     _ call: Call, for what: String,
     _ body: (inout State) throws(StoreError) -> Result?
   ) throws(StoreError) -> Result {
-    let handler = call.cancellation.onCancel { [state] in state.wakeAll() }
-    defer { call.cancellation.remove(handler) }
     // The store's own time-out comes first where it can, since it says more.
     let patience = call.timeout + .milliseconds(500)
     var seen = signs
     while true {
-      let result = try state.wait(until: .now + patience) {
-        (state) throws(StoreError) -> Result? in
-        if call.cancellation.isCancelled { throw StoreError(.cancelled, "interrupted") }
-        return try body(&state)
+      let result = try state.wait(until: .now + patience, call.cancellation) {
+        (state) throws(StoreError) -> Result? in try body(&state)
       }
       if let result { return result }
+      if call.cancellation.isCancelled { throw StoreError(.cancelled, "interrupted") }
       let now = signs
       if now == seen {
         throw StoreError(.timeout, "waited \(call.timeout.seconds) s for \(what)")

@@ -89,11 +89,8 @@ final class FlatWalk: Sendable {
 
   /// Waits until a page is to be fetched by the caller, or was fetched by another.
   func takeTurn(_ cancellation: Cancellation) -> Turn {
-    let handler = cancellation.onCancel { [state] in state.wakeAll() }
-    defer { cancellation.remove(handler) }
     let seen = state.withLock { $0.pages }
-    return state.wait { state -> Turn? in
-      if cancellation.isCancelled { return .cancelled }
+    return state.wait(cancellation) { state -> Turn? in
       if state.isFinished || state.isRefused { return .finished }
       if state.pages != seen { return .progressed }
       if state.isFetching { return nil }

@@ -21,11 +21,6 @@ final class ListingFetch: Sendable {
   ///
   /// - Returns: nil when the waiting was cancelled.
   func wait(_ cancellation: Cancellation) -> Outcome? {
-    let handler = cancellation.onCancel { [outcome] in outcome.wakeAll() }
-    defer { cancellation.remove(handler) }
-    return outcome.wait { outcome -> Outcome?? in
-      if let outcome { return .some(outcome) }
-      return cancellation.isCancelled ? .some(nil) : nil
-    } ?? nil
+    outcome.wait(cancellation) { $0 }
   }
 }

@@ -115,19 +115,6 @@ package final class Listings: Sendable {
     }
   }
 
-  /// The listing of a folder that is to be read through: the fresh one, else the store's, else
-  /// what is kept.
-  ///
-  /// - Throws: `StoreError`; `notFound` when the folder is believed not to exist, any other when
-  ///   nothing is kept.
-  package func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
-    do throws(StoreError) {
-      return try asked(folder, call)
-    } catch {
-      return try standIn(folder, for: error)
-    }
-  }
-
   /// The listing of a folder that is to be read through: the fresh one, else the store's.
   ///
   /// - Throws: `StoreError`; `notFound` when the folder is believed not to exist.
@@ -162,21 +149,6 @@ package final class Listings: Sendable {
 
   /// What a name in a folder leads to; nil for nothing. A folder that is short is listed, which
   /// answers for all its names; a long one is asked for the name alone.
-  ///
-  /// - Throws: `StoreError`, as `current`.
-  package func find(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
-    -> (entry: ListingEntry?, believed: Span)
-  {
-    do throws(StoreError) {
-      return try asked(name, in: folder, call)
-    } catch {
-      let answer = try standIn(folder, for: error)
-      guard answer.listing.tells(of: name) else { throw error }
-      return (answer.listing.entry(name), answer.believed)
-    }
-  }
-
-  /// As `find`, but what is no longer fresh answers for nothing.
   ///
   /// - Throws: `StoreError`, as `asked` of the folder.
   package func asked(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)

@@ -135,7 +135,7 @@ extension PendingQueue {
   ) {
     land(id, flight) { record in
       record.attempts += 1
-      record.nextTry = now + Backoff.pause(Int(clamping: record.attempts))
+      record.nextTry = now + Schedule.pauses.pause(afterFailures: Int(clamping: record.attempts))
       record.failure = failure
     }
   }

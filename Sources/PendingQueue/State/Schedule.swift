@@ -3,6 +3,10 @@ import Platform
 
 /// What may be sent next, and when: oldest first, with pauses while the store cannot be reached.
 struct Schedule {
+  /// After failures in a row, of one file or of all. Ten minutes at most: a store that is down for
+  /// a month is asked some 6,000 times.
+  static let pauses = Backoff(first: .seconds(1), longest: .seconds(600))
+
   struct Due: Comparable {
     let time: Timestamp
     let id: PendingID
@@ -66,24 +70,12 @@ struct Schedule {
   mutating func failed(_ now: Timestamp, patience: Int) {
     failuresInRow += 1
     guard failuresInRow > patience else { return }
-    hold = now + Backoff.pause(failuresInRow - patience)
+    hold = now + Self.pauses.pause(afterFailures: failuresInRow - patience)
   }
 
   mutating func resume() {
     failuresInRow = 0
     hold = nil
-  }
-}
-
-/// How long to wait after failures in a row.
-enum Backoff {
-  /// Ten minutes: a store that was down for a month was asked some 5,000 times.
-  static let longest = Span.seconds(600)
-
-  /// Doubles from one second, and is spread by a quarter so that many devices do not come together.
-  static func pause(_ failures: Int) -> Span {
-    let doubled = min(Double(1 << min(max(failures - 1, 0), 20)), longest.seconds)
-    return .seconds(doubled * Double.random(in: 0.75...1.25))
   }
 }
 
@@ -98,7 +90,7 @@ extension QueueState {
   mutating func next(_ now: Timestamp, _ gate: UploadGate, limit: Int) -> Decision {
     guard phase == .sending, gate == .open, schedule.inFlight < limit else { return .wait(nil) }
     // What is farther away than any pause was set by a clock that has gone back since.
-    let farthest = now + Backoff.longest * 2
+    let farthest = now + Schedule.pauses.longest * 2
     if let hold = schedule.hold, hold > now, hold <= farthest { return .wait(hold) }
     // After failures one goes ahead alone, to see.
     if schedule.failuresInRow > 0, schedule.inFlight > 0 { return .wait(nil) }

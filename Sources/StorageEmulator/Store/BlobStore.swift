@@ -52,13 +52,13 @@ final class BlobStore: Sendable {
 
   /// Removes the files of earlier runs that nothing refers to.
   func removeAll(except names: Set<String>) {
-    guard let folder, let listing = opendir(folder) else { return }
-    defer { closedir(listing) }
-    while let entry = readdir(listing) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != "..", !names.contains(name) { unlink(folder + "/" + name) }
+    // What cannot be listed is left where it lies: it takes room, and harms nothing.
+    guard let folder, let entries = try? File(folder, O_RDONLY | O_DIRECTORY).entries() else {
+      return
+    }
+    for entry in entries {
+      let name = entry.name.description
+      if !names.contains(name) { unlink(folder + "/" + name) }
     }
   }
 

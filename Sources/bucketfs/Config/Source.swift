@@ -1,3 +1,4 @@
+import BucketStore
 import Platform
 
 /// What a mount shows: the store, and where in it.
@@ -109,23 +110,16 @@ enum Source: Equatable, Sendable {
   ///
   /// - Throws: `Complaint` when it is no http address, or holds a password, a query or a fragment.
   static func project(_ text: String) throws(Complaint) -> String {
-    var url = text
-    while url.hasSuffix("/") { url.removeLast() }
-    if url.hasSuffix("/storage/v1") { url.removeLast(11) }
-    guard url.hasPrefix("https://") || url.hasPrefix("http://"),
-      let host = url.split(separator: "/").dropFirst().first
-    else {
+    guard !text.contains("@") else {
       throw Complaint(
-        .usage, "\(shown(url)) is no address", hint: "write https://PROJECT.supabase.co")
-    }
-    guard !host.contains("@") else {
-      throw Complaint(
-        .usage, "\(shown(url)): an address must not hold a name or a password",
+        .usage, "\(shown(text)): an address must not hold a name or a password",
         hint: "put the key into the configuration file or SUPABASE_KEY")
     }
-    guard url.utf8.allSatisfy({ $0 > 32 && $0 < 127 }), !url.contains("?"), !url.contains("#")
-    else { throw Complaint(.usage, "\(shown(url)) is no address of a project") }
-    return url
+    do throws(StoreError) {
+      return try SupabaseAddress(text).project
+    } catch {
+      throw Complaint(.usage, error.message, hint: "write https://PROJECT.supabase.co")
+    }
   }
 
   /// An address for people, without what stands before an `@`.

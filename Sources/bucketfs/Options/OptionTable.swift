@@ -85,7 +85,7 @@ extension Option {
   static func named(_ name: String, from origin: Origin) throws(Complaint) -> Option {
     if name.hasPrefix(headerPrefix) {
       let header = String(name.dropFirst(headerPrefix.count))
-      guard !header.isEmpty, header.utf8.allSatisfy(isHeaderByte) else {
+      guard HTTPRequest.isToken(header) else {
         throw Complaint(.usage, "\(origin.prefix)option \(name): that is no name of a header")
       }
       let place: Place = isSecret(name) ? .secret : .everywhere
@@ -144,15 +144,5 @@ extension Option {
       }
     }
     return items
-  }
-
-  /// Characters of a header's name: the token of RFC 9110, 5.6.2.
-  private static func isHeaderByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    }
   }
 }

@@ -81,17 +81,18 @@ enum MountVerb {
     try Journal.prepare(journal)
     let service = try Service(plan, at: mountpoint, log: journal)
     return try service.run {
-      do throws(Errno) {
-        Log.showsTime = true
-        try status.ready(log: journal)
+      var isLogged = true
+      do throws(Complaint) {
+        try Journal.redirect(to: journal)
       } catch {
         // The mount is up, and worth more than its log.
-        Console.remark("bucketfs: the log \(journal) cannot be written: \(error)\n")
-        do throws(Errno) {
-          try status.ready()
-        } catch {
-          Log.error("the mount cannot let go of its terminal: \(error)")
-        }
+        Console.remark("bucketfs: \(error.sentence)\n")
+        isLogged = false
+      }
+      do throws(Errno) {
+        try status.ready(keepsErrors: isLogged)
+      } catch {
+        Log.error("the mount cannot let go of its terminal: \(error)")
       }
     }
   }

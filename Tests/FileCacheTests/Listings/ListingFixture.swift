@@ -69,6 +69,30 @@ final class ListingFixture {
   }
 }
 
+extension Listings {
+  /// What the store says of a folder, or else what is kept of it, as the file system has both.
+  func current(_ folder: FolderName, _ call: Call) throws(StoreError) -> Answer {
+    do throws(StoreError) {
+      return try asked(folder, call)
+    } catch {
+      return try standIn(folder, for: error)
+    }
+  }
+
+  /// What the store says of a name, or else what is kept of its folder.
+  func find(_ name: ByteString, in folder: FolderName, _ call: Call) throws(StoreError)
+    -> (entry: ListingEntry?, believed: Span)
+  {
+    do throws(StoreError) {
+      return try asked(name, in: folder, call)
+    } catch {
+      let answer = try standIn(folder, for: error)
+      guard answer.listing.tells(of: name) else { throw error }
+      return (answer.listing.entry(name), answer.believed)
+    }
+  }
+}
+
 extension Listing {
   var names: [ByteString] { (0..<count).map { self[$0].name } }
 }
