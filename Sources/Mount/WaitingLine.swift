@@ -61,7 +61,12 @@ final class WaitingLine: Sendable {
   /// - Returns: false once closed.
   func add(_ request: WaitingRequest) -> Bool {
     enum Help {
-      case none
+      /// A thread waits for requests, and nobody else waits here.
+      case oneIdle
+      /// The watcher waits here too, and might be the one that is woken.
+      case allIdle
+      /// Every thread is busy, and there shall be no more.
+      case later
       case thread
       case watch
     }
@@ -69,18 +74,19 @@ final class WaitingLine: Sendable {
       guard !state.isClosed else { return nil }
       state.queued[request.id] = request
       state.order.append(request.id)
-      guard state.queued.count > state.idle else { return Help.none }
+      guard state.queued.count > state.idle else { return state.isWatched ? .allIdle : .oneIdle }
       if state.threads < limit {
         state.threads += 1
         return .thread
       }
       defer { state.isWatched = true }
-      return state.isWatched ? Help.none : .watch
+      return state.isWatched ? .later : .watch
     }
     guard let help else { return false }
-    state.wakeAll()
     switch help {
-    case .none: break
+    case .oneIdle: state.wakeOne()
+    case .allIdle: state.wakeAll()
+    case .later: break
     case .thread: grow()
     case .watch: watch()
     }

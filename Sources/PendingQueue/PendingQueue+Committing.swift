@@ -162,7 +162,7 @@ extension PendingQueue {
     }
     flushDue()
     if closing == false {
-      _ = state.wait(until: .now + Self.gathering) { $0.phase == .closing ? true : nil }
+      _ = self.closing.sleep(until: .now + Self.gathering)
     }
     do throws(Errno) {
       try commit()
@@ -173,7 +173,7 @@ extension PendingQueue {
     let hasFailed = state.withLock { state in
       state.uncommitted.contains { state.slots[$0]?.isUncommitted == false }
     }
-    if hasFailed { _ = state.wait(until: .now + .seconds(1)) { $0.phase == .closing ? true : nil } }
+    if hasFailed { _ = self.closing.sleep(until: .now + .seconds(1)) }
     return state.withLock { $0.phase != .closing }
   }
 

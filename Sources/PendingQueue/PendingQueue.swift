@@ -20,6 +20,11 @@ package final class PendingQueue: Sendable {
   /// The queue's lock; taken before a content's.
   let state: Locked<QueueState>
   let receiver = Locked<(any StoredFileReceiver)?>(nil)
+  /// Counts what may let an upload start. The uploaders that have nothing to do wait here, since one
+  /// of them is enough for one change, and what others wait for is none of theirs.
+  let bell = Locked<UInt64>(0)
+  /// Cancelled when the queue closes.
+  let closing = Cancellation()
   private let observers = Locked<[@Sendable (PendingChange) -> Void]>([])
   private let threads = Locked<[Thread]>([])
   private let committer = Locked<Thread?>(nil)
@@ -70,6 +75,9 @@ package final class PendingQueue: Sendable {
       state.phase = .closing
       return state.slots.values.compactMap(\.flight)
     }
+    closing.cancel()
+    bell.withLock { $0 &+= 1 }
+    bell.wakeAll()
     for flight in flights { flight.call.cancellation.cancel() }
     for thread in threads.withLock({ $0 }) { thread.join() }
     committer.withLock({ $0 })?.join()
@@ -137,6 +145,7 @@ package final class PendingQueue: Sendable {
   /// Where the bytes of a pending file lie: an absolute path, to be read only.
   package func path(of id: PendingID) -> String { directory.dataPath(id) }
 
+  /// How many records stand where. One look at numbers that are kept.
   package var counts: PendingCounts { state.withLock { $0.counts } }
 
   /// Tells of each change, on the thread that made it, with no lock held. It must not block.
@@ -159,19 +168,26 @@ package final class PendingQueue: Sendable {
   /// Changes the state, wakes who waits for it, and tells the observers.
   @discardableResult
   func update<Result: Sendable>(_ body: (inout QueueState) -> Result) -> Result {
-    let (result, changes) = state.withLock { state -> (Result, [PendingChange]) in
+    let (result, changes, mayStart) = state.withLock { state -> (Result, [PendingChange], Bool) in
       let result = body(&state)
       state.version &+= 1
       defer { state.changes = [] }
-      return (result, state.changes)
+      return (result, state.changes, state.schedule.hasCandidates)
     }
     state.wakeAll()
+    if mayStart { ring() }
     if !changes.isEmpty {
       for observer in observers.withLock({ $0 }) {
         for change in changes { observer(change) }
       }
     }
     return result
+  }
+
+  /// Has one more uploader look for what may start.
+  func ring() {
+    bell.withLock { $0 &+= 1 }
+    bell.wakeOne()
   }
 
   /// Waits until nobody changes a record, and lets the caller do it alone.

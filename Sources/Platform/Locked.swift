@@ -42,8 +42,24 @@ package final class Locked<State: ~Copyable>: @unchecked Sendable {
 
   /// Wakes every thread that waits in `wait`. Call it after the state was changed.
   package func wakeAll() {
-    pthread_mutex_lock(mutex)
+    settle()
     pthread_cond_broadcast(condition)
+  }
+
+  /// Wakes one of the threads that wait in `wait`, whichever. Call it after the state was changed.
+  ///
+  /// Right where all who wait would do the same with what has come, and one of them is enough:
+  /// whoever waits for something else may be the one that is woken.
+  package func wakeOne() {
+    settle()
+    pthread_cond_signal(condition)
+  }
+
+  /// Lets a thread that has looked, but does not sleep yet, get to sleep, so that it can be woken:
+  /// it may have looked at something that this lock does not guard, as a cancellation. The lock is
+  /// free again when others are woken, so that they do not wake only to wait for it.
+  private func settle() {
+    pthread_mutex_lock(mutex)
     pthread_mutex_unlock(mutex)
   }
 

@@ -32,16 +32,17 @@ package final class WorkerPool: Sendable {
   /// - Returns: false when the pool is closed, or the system refuses even a first thread; the job
   ///   is not run then.
   package func run(_ job: @escaping @Sendable () -> Void) -> Bool {
-    let (id, needsThread) = state.withLock { state -> (Int?, Bool) in
-      if state.isClosing { return (nil, false) }
+    let (id, needsThread, isAwaited) = state.withLock { state -> (Int?, Bool, Bool) in
+      if state.isClosing { return (nil, false, false) }
       state.lastID += 1
       state.jobs.append(Job(id: state.lastID, body: job))
       let needed = state.idle < state.jobs.count && state.threads < limit
       if needed { state.threads += 1 }
-      return (state.lastID, needed)
+      return (state.lastID, needed, state.idle > 0)
     }
     guard let id else { return false }
-    state.wakeAll()
+    // One job, one thread. Only idle ones wait here until the pool is closed, which wakes all.
+    if isAwaited { state.wakeOne() }
     guard needsThread else { return true }
     do throws(Errno) {
       _ = try Thread(name: name) { self.work() }

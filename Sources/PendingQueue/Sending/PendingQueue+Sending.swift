@@ -26,13 +26,13 @@ extension PendingQueue {
   ///
   /// - Returns: false when the queue closes.
   func sendNext() -> Bool {
-    let (version, isClosing) = state.withLock { ($0.version, $0.phase == .closing) }
-    if isClosing { return false }
+    let heard = bell.withLock { $0 }
+    if closing.isCancelled { return false }
     guard case .idle(let until) = step() else { return true }
     // The gate tells nobody here when it opens by itself, so it is looked at now and then.
     var span = Span.seconds(5)
     if let until { span = min(span, max(until.since(options.clock()), .milliseconds(1))) }
-    _ = state.wait(until: .now + span) { $0.version == version ? nil : true }
+    _ = bell.wait(until: .now + span) { $0 == heard ? nil : true }
     return true
   }
 
@@ -57,6 +57,8 @@ extension PendingQueue {
     case .wait(let until): return .idle(until)
     case .start(let id, _):
       update { _ in }
+      // Another one looks after what comes next while this one is busy.
+      ring()
       guard let flight = state.withLock({ $0.slots[id]?.flight }) else { return .ran }
       finish(id, flight, run(id, flight))
       return .ran

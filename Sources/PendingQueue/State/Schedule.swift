@@ -40,6 +40,9 @@ struct Schedule {
     delayed.push(Due(time: time, id: id))
   }
 
+  /// Whether there is something to look at.
+  var hasCandidates: Bool { !ready.isEmpty }
+
   /// The next candidate, oldest first.
   mutating func take() -> PendingID? {
     guard let id = ready.pop() else { return nil }
