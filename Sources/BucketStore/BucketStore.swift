@@ -84,7 +84,9 @@ package enum SessionState: String, Sendable {
 
 /// An object's full name: its bucket and its key in it.
 package struct ObjectName: Hashable, Sendable, CustomStringConvertible {
+  /// The bucket's name.
   package let bucket: ByteString
+  /// Without a slash at its beginning; never empty.
   package let key: ByteString
 
   package init(bucket: ByteString, key: ByteString) {
@@ -97,7 +99,9 @@ package struct ObjectName: Hashable, Sendable, CustomStringConvertible {
 
 /// A bucket as the store lists it.
 package struct BucketInfo: Sendable, Equatable {
+  /// As it stands in addresses.
   package let name: ByteString
+  /// By the store's clock; nil when it does not say.
   package let created: Timestamp?
 
   package init(name: ByteString, created: Timestamp?) {
@@ -108,6 +112,7 @@ package struct BucketInfo: Sendable, Equatable {
 
 /// The facts of an object that a listing or an info call tells.
 package struct ObjectInfo: Sendable, Equatable {
+  /// The object's key in its bucket.
   package var key: ByteString
   /// Bytes; nil when the store does not know.
   package var size: Int64?
@@ -117,6 +122,7 @@ package struct ObjectInfo: Sendable, Equatable {
   package var version: String?
   /// When the object was last written, by the store's clock.
   package var modified: Timestamp?
+  /// The media type; nil when the store does not say.
   package var contentType: String?
   /// The user's own metadata; nil where a call does not tell it (listings do not).
   package var userMetadata: [String: String]?
@@ -150,6 +156,7 @@ extension ObjectInfo {
 
 /// Which keys to list.
 package struct ListRequest: Sendable, Equatable {
+  /// The bucket's name.
   package var bucket: ByteString
   /// What keys must begin with; a folder's prefix ends in `/`, the whole bucket's is empty.
   package var prefix: ByteString
@@ -170,6 +177,7 @@ package struct ListRequest: Sendable, Equatable {
 
 /// Where a page of a listing ended. Only the store that made it can read it.
 package struct ListCursor: Sendable, Equatable {
+  /// Opaque to all but the store.
   package let text: String
 
   package init(_ text: String) {
@@ -195,6 +203,7 @@ package struct ListPage: Sendable, Equatable {
 
 /// What to read of an object.
 package struct GetRequest: Sendable {
+  /// What to read.
   package var object: ObjectName
   /// Bytes to read; nil for all. Never empty, and never beyond the known size.
   package var range: Range<Int64>?
@@ -219,8 +228,11 @@ package struct ObjectHead: Sendable, Equatable {
   package var size: Int64?
   /// The bytes that follow, of the whole; nil when their number is not known.
   package var range: Range<Int64>?
+  /// The entity tag without a weak mark (`W/`); nil when the store does not say.
   package var tag: String?
+  /// When the object was last written, by the store's clock; nil when it does not say.
   package var modified: Timestamp?
+  /// The media type; nil when the store does not say.
   package var contentType: String?
 
   package init(

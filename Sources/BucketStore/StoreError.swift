@@ -2,6 +2,7 @@ package import Platform
 
 /// Why a store's call failed. `kind` alone decides retry, state and errno, in one table.
 package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What sort of failure it is; its raw value is the word that people and programs are shown.
   package enum Kind: String, Sendable, CaseIterable {
     /// There is no such object or bucket, as far as the caller may see.
     case notFound
@@ -38,6 +39,7 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     case noRoom
   }
 
+  /// What decides retry, state and errno.
   package var kind: Kind
   /// What happened, with the store's own words where it had any. Holds no credential.
   package var message: String

@@ -90,6 +90,7 @@ package struct WritingCapabilities: Sendable, Equatable {
 
 /// What to store, and on which condition.
 package struct PutRequest: Sendable, Equatable {
+  /// What must hold at the store for the bytes to be stored.
   package enum Condition: Sendable, Equatable {
     /// There is no such object yet.
     case absent
@@ -99,6 +100,7 @@ package struct PutRequest: Sendable, Equatable {
     case none
   }
 
+  /// Where to store it.
   package var object: ObjectName
   /// Bytes.
   package var size: Int64
@@ -106,6 +108,7 @@ package struct PutRequest: Sendable, Equatable {
   package var contentType: String
   /// The user's own metadata, sent on every path; a plain overwrite would erase it.
   package var userMetadata: [String: String]
+  /// Where it does not hold, the store answers with `exists` or `conflict`.
   package var condition: Condition
 
   package init(
@@ -131,6 +134,7 @@ package protocol PutSource: AnyObject, Sendable {
 
 /// The name of a resumable upload at its store. Holds no credential.
 package struct UploadToken: Sendable, Equatable {
+  /// Opaque to all but the store; kept in the record across restarts.
   package let text: String
 
   package init(_ text: String) {

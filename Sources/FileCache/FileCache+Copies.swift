@@ -5,9 +5,13 @@ package import Platform
 package struct CopyInfo: Sendable, Equatable {
   /// The file's absolute path.
   package let path: ByteString
+  /// The object's facts as of the copy.
   package let info: ObjectInfo
+  /// When its bytes came from the store, by this device's clock.
   package let fetched: Timestamp
+  /// When the store last said that it is current, by this device's clock.
   package let confirmed: Timestamp
+  /// Whether a person keeps it from eviction.
   package let isPinned: Bool
 }
 

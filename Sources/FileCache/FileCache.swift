@@ -12,6 +12,7 @@ package import SQLite
 /// Guarded by its lock, which comes before that of a single download. Files are put in place and
 /// removed on the database's writing thread alone, so that file and row have one order.
 package final class FileCache: Sendable {
+  /// As the cache was opened with.
   package let options: CacheOptions
   /// The index. Listings are kept in it too.
   package let database: Database

@@ -2,6 +2,7 @@ package import Platform
 
 /// The version of an object that a listing has shown.
 package struct ListedVersion: Sendable, Equatable {
+  /// The entity tag, as the listing spells it.
   package let tag: String
   /// When it was written.
   package let modified: Timestamp?

@@ -6,6 +6,7 @@ package import Platform
 /// It keeps that version when the copy is replaced, dropped or evicted meanwhile. Guarded by its
 /// own lock, which is never held while waiting.
 package final class OpenFile: Sendable {
+  /// What is read.
   package let object: ObjectName
   /// Bytes.
   package let size: Int64

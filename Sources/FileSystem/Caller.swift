@@ -18,6 +18,7 @@ package enum Lane: Int, Sendable, Comparable {
 package struct Caller: Sendable {
   /// The asking process, as the kernel tells it; 0 when it is not known.
   package var processID: Int32
+  /// The kind of thread that the call runs on.
   package var lane: Lane
   /// The bounds of the waiting; its cancellation is the kernel's interrupt.
   package var call: Call

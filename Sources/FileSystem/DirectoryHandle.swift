@@ -69,6 +69,7 @@ package final class DirectoryHandle: Sendable {
 
 /// A line of an open folder.
 package struct DirectoryEntry: Sendable, Equatable {
+  /// As people see it; `.` and `..` included.
   package let name: ByteString
   /// Its inode number is the one that a lookup of the name would give now.
   package let attributes: Attributes

@@ -6,6 +6,7 @@ import Platform
 /// An open file: one version of an object, whatever the store makes of the object meanwhile; what
 /// is written to it on this device shows in every handle of the inode.
 package final class FileHandle: Sendable {
+  /// The file that it was opened by.
   package let inode: UInt64
   /// Whether the kernel's pages of the inode are of this version (FOPEN_KEEP_CACHE).
   package let keepsCache: Bool

@@ -10,8 +10,11 @@ package struct AttributeChanges: Sendable {
   package var size: Int64?
   /// Permission bits.
   package var mode: UInt32?
+  /// The owner, as of chown(2).
   package var uid: UInt32?
+  /// The group, as of chown(2).
   package var gid: UInt32?
+  /// The modification time, as of utimensat(2).
   package var modified: Timestamp?
 
   package init() {}

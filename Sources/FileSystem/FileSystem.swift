@@ -10,6 +10,7 @@ import Platform
 /// own, held for a few table look-ups at a time, never while the store, the cache or the kernel is
 /// called.
 package final class FileSystem: Sendable {
+  /// The folders as the store has them, shared with the program's verbs.
   package let listings: Listings
   let cache: FileCache
   let store: any BucketStore

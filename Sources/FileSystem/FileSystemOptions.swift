@@ -5,6 +5,7 @@ package import Platform
 package struct FileSystemOptions: Sendable {
   /// Owner of every file and folder.
   package var uid: UInt32
+  /// Group of every file and folder.
   package var gid: UInt32
   /// Permission bits that are taken away.
   package var umask: UInt32

@@ -18,6 +18,7 @@ package final class PendingFile: Sendable {
 
   deinit { close() }
 
+  /// The record that the bytes belong to.
   package var id: PendingID { content.id }
 
   /// The bytes' number as of now.

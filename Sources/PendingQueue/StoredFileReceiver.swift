@@ -3,6 +3,7 @@ package import Platform
 
 /// A file that the store has now, with its bytes still on this device.
 package struct StoredFile: Sendable {
+  /// The name that it is stored under.
   package var object: ObjectName
   /// The store's facts, asked for after the upload and compared with the bytes.
   package var info: ObjectInfo
@@ -14,7 +15,9 @@ package struct StoredFile: Sendable {
   package var sha256: String
   /// The modification time that the file had here.
   package var modified: Timestamp
+  /// Permission bits, as of chmod(2).
   package var mode: UInt32
+  /// Extended attributes by name.
   package var attributes: [ByteString: [UInt8]]
 }
 

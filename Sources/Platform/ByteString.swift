@@ -3,6 +3,7 @@
 /// `String` will not do: it treats the composed and the decomposed form of `ü` as equal and repairs
 /// what is not UTF-8, while both the kernel and the store tell such names apart.
 package struct ByteString: Hashable, Sendable {
+  /// Any bytes at all; nothing says that they are UTF-8.
   package var bytes: [UInt8]
 
   package init(_ bytes: [UInt8] = []) {
@@ -24,20 +25,26 @@ package struct ByteString: Hashable, Sendable {
     bytes = UnsafeRawBufferPointer(start: cString, count: end - cString).map { $0 }
   }
 
+  /// Whether it has no bytes.
   package var isEmpty: Bool { bytes.isEmpty }
+  /// How many bytes it has.
   package var count: Int { bytes.count }
 
   /// The text when the bytes are valid UTF-8, else nil.
   package var string: String? { String(validating: bytes, as: UTF8.self) }
 
+  /// Whether it begins with the bytes of another one.
   package func hasPrefix(_ prefix: ByteString) -> Bool { bytes.starts(with: prefix.bytes) }
 
+  /// Whether it ends with the bytes of another one.
   package func hasSuffix(_ suffix: ByteString) -> Bool {
     bytes.count >= suffix.count && bytes.suffix(suffix.count).elementsEqual(suffix.bytes)
   }
 
+  /// All but the first bytes; empty when there are no more than these.
   package func dropFirst(_ count: Int) -> ByteString { ByteString(bytes.dropFirst(count)) }
 
+  /// All but the last bytes; empty when there are no more than these.
   package func dropLast(_ count: Int = 1) -> ByteString { ByteString(bytes.dropLast(count)) }
 
   /// The pieces between separators, empty ones included: `a//b` has three at `/`.
@@ -56,10 +63,12 @@ package struct ByteString: Hashable, Sendable {
     }
   }
 
+  /// The bytes of both, one after the other.
   package static func + (left: ByteString, right: ByteString) -> ByteString {
     ByteString(left.bytes + right.bytes)
   }
 
+  /// What separates the segments of a path or key.
   package static let slash = UInt8(ascii: "/")
 }
 

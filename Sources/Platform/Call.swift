@@ -25,8 +25,10 @@ package final class Cancellation: Sendable {
 
   package init() {}
 
+  /// Whether `cancel` was called. It never goes back to false.
   package var isCancelled: Bool { state.withLock { $0.cancelled } }
 
+  /// Stops the work: wakes who sleeps, then runs the handlers on this thread.
   package func cancel() {
     let handlers = state.withLock { state -> [@Sendable () -> Void] in
       state.cancelled = true

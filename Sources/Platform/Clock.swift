@@ -2,12 +2,14 @@ package import Glibc
 
 /// A length of time in nanoseconds.
 package struct Span: Hashable, Comparable, Sendable {
+  /// May be negative.
   package let nanoseconds: Int64
 
   package init(nanoseconds: Int64) {
     self.nanoseconds = nanoseconds
   }
 
+  /// A span of thousandths of a second.
   package static func milliseconds(_ count: Int64) -> Span {
     Span(nanoseconds: count.multipliedReportingOverflow(by: 1_000_000).partialValue)
   }
@@ -17,14 +19,18 @@ package struct Span: Hashable, Comparable, Sendable {
     Span(nanoseconds: Int64(min(max(count, 0), 3_153_600_000) * 1e9))
   }
 
+  /// No time at all.
   package static let zero = Span(nanoseconds: 0)
 
+  /// In seconds, with a fraction.
   package var seconds: Double { Double(nanoseconds) / 1e9 }
 
   package static func < (left: Span, right: Span) -> Bool { left.nanoseconds < right.nanoseconds }
+  /// Wraps around past 292 years.
   package static func + (left: Span, right: Span) -> Span {
     Span(nanoseconds: left.nanoseconds &+ right.nanoseconds)
   }
+  /// Wraps around past 292 years.
   package static func * (left: Span, right: Int64) -> Span {
     Span(nanoseconds: left.nanoseconds.multipliedReportingOverflow(by: right).partialValue)
   }
@@ -32,16 +38,19 @@ package struct Span: Hashable, Comparable, Sendable {
 
 /// A moment of the monotonic clock (clock_gettime(2), CLOCK_MONOTONIC), for waiting.
 package struct Instant: Hashable, Comparable, Sendable {
+  /// Since a moment that the system chooses, most often its start.
   package let nanoseconds: Int64
 
   package init(nanoseconds: Int64) {
     self.nanoseconds = nanoseconds
   }
 
+  /// The present moment.
   package static var now: Instant {
     Instant(nanoseconds: Clock.read(CLOCK_MONOTONIC))
   }
 
+  /// As pthread_cond_timedwait(3) takes it.
   package var timespec: Glibc.timespec {
     Glibc.timespec(
       tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
@@ -52,6 +61,7 @@ package struct Instant: Hashable, Comparable, Sendable {
     Span(nanoseconds: nanoseconds &- earlier.nanoseconds)
   }
 
+  /// A later moment; the last one there is where the sum does not fit.
   package static func + (left: Instant, right: Span) -> Instant {
     let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.nanoseconds)
     return Instant(nanoseconds: overflow ? .max : sum)
@@ -63,6 +73,7 @@ package struct Instant: Hashable, Comparable, Sendable {
 
 /// A moment of the calendar in nanoseconds since 1970-01-01 UTC, for what is kept on disk.
 package struct Timestamp: Hashable, Comparable, Sendable {
+  /// Since 1970-01-01 UTC; negative before.
   package let nanoseconds: Int64
 
   package init(nanoseconds: Int64) {
@@ -74,10 +85,13 @@ package struct Timestamp: Hashable, Comparable, Sendable {
     self.nanoseconds = overflow ? (seconds < 0 ? .min : .max) : product &+ nanoseconds
   }
 
+  /// The present moment by the device's clock, which people may set.
   package static var now: Timestamp { Timestamp(nanoseconds: Clock.read(CLOCK_REALTIME)) }
 
+  /// 1970-01-01 UTC: earlier than anything that is kept.
   package static let epoch = Timestamp(nanoseconds: 0)
 
+  /// As utimensat(2) takes it.
   package var timespec: Glibc.timespec {
     var seconds = nanoseconds / 1_000_000_000
     var rest = nanoseconds % 1_000_000_000
@@ -93,6 +107,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
     Span(nanoseconds: nanoseconds &- earlier.nanoseconds)
   }
 
+  /// A later moment. Wraps around past the year 2262.
   package static func + (left: Timestamp, right: Span) -> Timestamp {
     Timestamp(nanoseconds: left.nanoseconds &+ right.nanoseconds)
   }

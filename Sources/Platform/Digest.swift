@@ -2,6 +2,7 @@ import CCrypto
 
 /// A message digest of OpenSSL (EVP_DigestInit_ex(3)), fed in pieces.
 package struct Digest: ~Copyable {
+  /// Which digest to compute.
   package enum Algorithm: Sendable {
     case md5
     case sha256
@@ -9,6 +10,7 @@ package struct Digest: ~Copyable {
 
   private let context: OpaquePointer
 
+  /// Stops the program where libcrypto has no memory or no such digest.
   package init(_ algorithm: Algorithm) {
     guard let context = EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
     self.context = context
@@ -24,6 +26,7 @@ package struct Digest: ~Copyable {
     EVP_MD_CTX_free(context)
   }
 
+  /// Takes the next piece.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     _ = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
   }

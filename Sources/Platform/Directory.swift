@@ -11,6 +11,7 @@ package struct Directory: ~Copyable, Sendable {
   /// Whether paths that lead onto another mount are refused.
   private let staysOnMount: Bool
 
+  /// For calls that take one; it stays this value's.
   package var descriptor: CInt { file.descriptor }
 
   /// Takes over an open folder.

@@ -7,6 +7,7 @@ import Glibc
 package final class DirectoryLock: Sendable {
   /// Who holds a lock, as far as it says.
   package struct Holder: Sendable, Equatable {
+    /// The holder's process; nil where the folder does not say.
     package let pid: Int32?
     /// What the holder wanted to be told of it, such as where it is mounted.
     package let note: String?

@@ -5,6 +5,7 @@ package import Glibc
 ///
 /// Follows open(2), pread(2), pwrite(2), fsync(2). Interrupted calls are made again.
 package struct File: ~Copyable, Sendable {
+  /// For calls that take one; it stays this value's.
   package let descriptor: CInt
 
   /// Takes over a descriptor that is open.

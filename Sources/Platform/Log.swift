@@ -4,6 +4,7 @@ import Glibc
 ///
 /// Guarded by one write(2) a line, which the kernel keeps whole up to PIPE_BUF bytes.
 package enum Log {
+  /// How much a line matters, in rising order.
   package enum Level: Int, Sendable, Comparable {
     case debug
     case info
@@ -44,9 +45,13 @@ package enum Log {
   /// Is shown every message on the thread that logs it, whatever the level; tests listen here.
   package static let observer = Locked<(@Sendable (Level, String) -> Void)?>(nil)
 
+  /// For who looks for a fault.
   package static func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
+  /// What happened, for who asks to be told.
   package static func info(_ message: @autoclosure () -> String) { write(.info, message) }
+  /// What a person should know, though the program goes on as it should.
   package static func warning(_ message: @autoclosure () -> String) { write(.warning, message) }
+  /// What the program could not do.
   package static func error(_ message: @autoclosure () -> String) { write(.error, message) }
 
   private static func write(_ level: Level, _ message: () -> String) {

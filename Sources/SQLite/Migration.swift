@@ -16,7 +16,9 @@ package struct Migration: Sendable {
 
 /// The database was written by a newer program.
 package struct NewerSchema: Error, Sendable, Equatable {
+  /// The file's `user_version`.
   package let found: Int64
+  /// The last version that this program knows.
   package let known: Int64
 }
 

@@ -45,6 +45,7 @@ package final class HTTPClient: HTTPTransport {
     mailbox.distrust()
   }
 
+  /// What has gone over the wire since the client was made.
   package var counters: HTTPCounters { tally.withLock { $0 } }
 
   package func perform(_ request: HTTPRequest, into sink: (any HTTPSink)?, _ call: Call)

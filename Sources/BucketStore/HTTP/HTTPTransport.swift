@@ -22,10 +22,13 @@ package protocol HTTPTransport: Sendable {
 
 /// A request. The target is sent as it is: encoded already, with dot segments kept.
 package struct HTTPRequest: Sendable {
+  /// A token of RFC 9110, section 9: `GET`, `PUT` and so on.
   package var method: String
   /// Absolute, percent-encoded.
   package var url: String
+  /// In the order in which they are sent.
   package var headers: [(name: String, value: String)]
+  /// What is sent with it; nil for no body at all.
   package var payload: HTTPBody?
   /// Whether its payload may go out again by itself, where a kept connection broke unanswered.
   package var repetition = HTTPRepetition.always
@@ -88,9 +91,11 @@ package enum HTTPBody: Sendable {
 
 /// An answer: its status, its headers, and its body where no sink took it.
 package struct HTTPResponse: Sendable {
+  /// The status code, 100 to 599 (RFC 9110, section 15).
   package var status: Int
   /// Names in lower case; of repeated headers the last counts.
   package var headers: [String: String]
+  /// Empty where a sink took it.
   package var body: [UInt8]
 
   package init(status: Int, headers: [String: String], body: [UInt8]) {

@@ -93,8 +93,10 @@ package final class ConnectedStore: BucketStore {
 package struct RetryPolicy: Sendable {
   /// Tries in all, the first one included.
   package var tries: Int
+  /// How long to wait before the next try.
   package var pauses: Backoff
 
+  /// Three tries in about a second, unless told otherwise.
   package init(
     tries: Int = 3, pauses: Backoff = Backoff(first: .milliseconds(300), longest: .seconds(3))
   ) {

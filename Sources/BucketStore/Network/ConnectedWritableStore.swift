@@ -9,6 +9,7 @@ package final class ConnectedWritableStore: WritableStore {
   private let store: any WritableStore
   private let connected: ConnectedStore
 
+  /// Puts the network's state before every call of a store.
   package init(
     _ store: any WritableStore, network: Network, retry: RetryPolicy = RetryPolicy()
   ) {

@@ -87,6 +87,7 @@ package final class Network: Sendable {
     stop()
   }
 
+  /// The state as of now. Memory only.
   package var current: NetworkState { state.withLock { $0.current } }
 
   /// Why the store is not reached, for people; nil when it is.

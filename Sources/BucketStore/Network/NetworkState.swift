@@ -14,7 +14,9 @@ package enum NetworkState: String, Sendable, CaseIterable {
 
 /// A change of the network's state.
 package struct NetworkChange: Sendable, Equatable {
+  /// The state until now.
   package let from: NetworkState
+  /// The state from now on.
   package let to: NetworkState
   /// Why, for people.
   package let reason: String
@@ -46,7 +48,9 @@ package struct NetworkOptions: Sendable {
 ///
 /// Chance keeps many clients of one store from coming back in step.
 package struct Backoff: Sendable {
+  /// The full length of the first pause.
   package var first: Span
+  /// What the pauses grow to.
   package var longest: Span
 
   package init(first: Span, longest: Span) {

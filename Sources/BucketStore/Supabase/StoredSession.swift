@@ -7,9 +7,13 @@ package import Platform
 /// Holds `access_token`, `refresh_token`, `expires_at` (seconds since 1970 by this device's clock)
 /// and `user_id`. Replaced whole; other members are not kept.
 package struct StoredSession: Sendable, Equatable {
+  /// Sent with every call; a credential.
   package var accessToken: String
+  /// Good for one refresh, which gives the next one; a credential.
   package var refreshToken: String
+  /// When the access token ends, by this device's clock.
   package var expires: Timestamp
+  /// The server's id of the user.
   package var userID: String
 
   package init(accessToken: String, refreshToken: String, expires: Timestamp, userID: String) {
@@ -21,6 +25,7 @@ package struct StoredSession: Sendable, Equatable {
 
   /// Why a session file is of no use, in a sentence.
   package struct Problem: Error, Sendable {
+    /// For people; holds no credential.
     package let sentence: String
   }
 

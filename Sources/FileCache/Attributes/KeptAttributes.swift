@@ -6,9 +6,11 @@ package struct KeptAttributes: Sendable, Equatable {
   package var tag: String?
   /// That version's size in bytes; nil for folders.
   package var size: Int64?
+  /// The modification time; nil where none was set.
   package var modified: Timestamp?
   /// Permission bits.
   package var mode: UInt32?
+  /// Extended attributes by name.
   package var extended: [ByteString: [UInt8]]
 
   package init(

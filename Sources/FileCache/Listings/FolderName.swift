@@ -23,7 +23,9 @@ package struct FolderName: Hashable, Sendable, CustomStringConvertible {
   /// The folder of all buckets.
   package static let buckets = FolderName(bucket: ByteString())
 
+  /// Whether it is the folder of all buckets.
   package var isBuckets: Bool { bucket.isEmpty }
+  /// Whether it is the top folder of one bucket.
   package var isBucket: Bool { !bucket.isEmpty && prefix.isEmpty }
 
   /// The folder right below, by the segment of the key that names it.

@@ -2,6 +2,7 @@ package import Platform
 
 /// What is in one folder, as the store told it at one time.
 package struct Listing: Sendable {
+  /// What it is the listing of.
   package let folder: FolderName
   /// When the store was asked.
   package let fetchedAt: Timestamp
@@ -28,6 +29,7 @@ package struct Listing: Sendable {
     newest = table.newest
   }
 
+  /// How many lines it has.
   package var count: Int { table.count }
 
   /// About how much room it takes, in memory or in the index, in bytes.

@@ -2,6 +2,7 @@ package import Platform
 
 /// One line of a listing: a file or folder by the name that people see.
 package struct ListingEntry: Sendable, Equatable {
+  /// What a line leads to; the raw value is the one that the index keeps.
   package enum Kind: UInt8, Sendable {
     case file = 0
     case folder = 1
@@ -9,13 +10,17 @@ package struct ListingEntry: Sendable, Equatable {
     case unlistedBucket = 2
   }
 
+  /// One path segment, decoded.
   package var name: ByteString
+  /// What the name leads to.
   package var kind: Kind
   /// Bytes; nil for folders, and where the store does not know.
   package var size: Int64?
+  /// The object's entity tag; nil for folders, and where the store does not say.
   package var tag: String?
   /// When the object was last written; for a folder, when a change in it was last noticed.
   package var modified: Timestamp?
+  /// The object's media type; nil for folders, and where the store does not say.
   package var contentType: String?
 
   package init(
@@ -30,5 +35,6 @@ package struct ListingEntry: Sendable, Equatable {
     self.contentType = contentType
   }
 
+  /// Whether it can be listed: a folder, or a bucket of either kind.
   package var isFolder: Bool { kind != .file }
 }

@@ -163,6 +163,7 @@ extension Listings {
     state.withLock { $0.shown[folder, default: 0] += 1 }
   }
 
+  /// An open folder no longer shows its listing; one call for each `show`.
   package func hide(_ folder: FolderName) {
     state.withLock { state in
       let count = (state.shown[folder] ?? 0) - 1

@@ -7,6 +7,7 @@ package import SQLite
 ///
 /// Every call is safe from any thread. The state's lock is held for look-ups in memory alone.
 package final class Listings: Sendable {
+  /// As they were given at the start.
   package let options: ListingOptions
   let store: any BucketStore
   let rows: ListingRows?
@@ -33,7 +34,9 @@ package final class Listings: Sendable {
 
   /// A listing, and how long it may be believed without asking.
   package struct Answer: Sendable {
+    /// What the folder holds.
     package let listing: Listing
+    /// From now on; zero where the next question must ask the store.
     package let believed: Span
 
     /// Nothing, and not to be believed.

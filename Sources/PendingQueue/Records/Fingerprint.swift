@@ -2,7 +2,9 @@ package import BucketStore
 
 /// What tells one content from another: its size and its digests, in lower-case hexadecimal.
 package struct Fingerprint: Hashable, Sendable {
+  /// Bytes.
   package var size: Int64
+  /// What the user's metadata at the store carry.
   package var sha256: String
   /// What many stores use as the tag of an object that was stored in one piece.
   package var md5: String

@@ -10,10 +10,15 @@ package struct PendingEntry: Sendable, Equatable {
   /// Handles that may still write to it.
   package var writers: Int
 
+  /// The record's.
   package var id: PendingID { record.id }
+  /// The name that it is shown under.
   package var object: ObjectName { record.object }
+  /// Bytes as written so far.
   package var size: Int64 { record.size }
+  /// The time of the last write, or as it was set since.
   package var modified: Timestamp { record.modified }
+  /// Where it stands on its way to the store.
   package var state: PendingState { record.state }
 }
 
@@ -29,9 +34,13 @@ package struct PendingFolder: Sendable {
 
 /// How many records stand where, and how many bytes they have.
 package struct PendingCounts: Sendable, Equatable {
+  /// Files that a program has open for writing.
   package var writing = 0
+  /// Files that are complete and not on the wire.
   package var waiting = 0
+  /// Files on the wire.
   package var uploading = 0
+  /// Files that no further try is made for, until a person asks for one.
   package var failed = 0
   /// Deletions of what was stored under a name that its file no longer has.
   package var deletions = 0
@@ -48,6 +57,7 @@ package struct PendingCounts: Sendable, Equatable {
 
 /// What changed in the queue.
 package struct PendingChange: Sendable, Equatable {
+  /// What is to be looked at again.
   package enum Kind: Sendable {
     /// Bytes, size, times or name: what is shown under the name is another thing.
     case content
@@ -57,13 +67,17 @@ package struct PendingChange: Sendable, Equatable {
     case gone
   }
 
+  /// The name that the change is seen under.
   package var object: ObjectName
+  /// What changed of it.
   package var kind: Kind
 }
 
 /// What to set on a pending file; nil leaves as it is.
 package struct PendingAttributes: Sendable {
+  /// The modification time, as of utimensat(2).
   package var modified: Timestamp?
+  /// Permission bits, as of chmod(2).
   package var mode: UInt32?
 
   package init(modified: Timestamp? = nil, mode: UInt32? = nil) {
@@ -74,10 +88,13 @@ package struct PendingAttributes: Sendable {
 
 /// How a file begins its life in the queue.
 package struct NewFile: Sendable {
+  /// What of the store's it replaces.
   package var base: PendingBase
+  /// Permission bits, as of chmod(2).
   package var mode: UInt32
   /// Nil for the time of its last write.
   package var modified: Timestamp?
+  /// Extended attributes by name.
   package var attributes: [ByteString: [UInt8]]
 
   package init(

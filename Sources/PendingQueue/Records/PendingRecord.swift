@@ -6,6 +6,7 @@ package import Platform
 /// Its form on disk is `<id>.json`, beside the bytes in `<id>.data`; docs/durability.md describes
 /// each field.
 package struct PendingRecord: Equatable, Sendable {
+  /// What the store is to be told; the raw value stands in the record on disk.
   package enum Operation: String, Sendable {
     /// Store the bytes under the name.
     case put
@@ -14,28 +15,36 @@ package struct PendingRecord: Equatable, Sendable {
     case delete
   }
 
+  /// Made here, never used twice; grows with time.
   package let id: PendingID
+  /// The name that it has now.
   package var object: ObjectName
+  /// What is to be done at the store.
   package var operation = Operation.put
   /// When the change was picked up, by this device's clock.
   package var created: Timestamp
   /// When it took its present name, in nanoseconds made to grow strictly: of two records of one
   /// name the later one wins.
   package var placed: UInt64
+  /// A bare media type, found by the file's name.
   package var contentType: String
   /// Bytes.
   package var size: Int64
   /// The SHA-256 of the bytes once it was computed, at the first try.
   package var sha256: String?
+  /// The file's modification time, which travels in the user's metadata.
   package var modified: Timestamp
   /// Permission bits, as of chmod(2).
   package var mode: UInt32
   /// Extended attributes by name; bounded by `PendingQueue.attributeLimit`.
   package var attributes: [ByteString: [UInt8]] = [:]
+  /// What of the store's it replaces: another version there is a conflict.
   package var base: PendingBase
+  /// Where it stands on its way to the store.
   package var state: PendingState
   /// Whether the bytes were made durable (fsync(2)) while the file was still being written.
   package var isSynced = false
+  /// Why the last try failed; nil after none, or one that is over.
   package var failure: PendingFailure?
   /// Tries that reached the store and cost one.
   package var attempts: Int64 = 0
@@ -56,7 +65,9 @@ package struct PendingRecord: Equatable, Sendable {
   package struct LeftName: Equatable, Sendable {
     /// The record that is to delete it.
     package var id: PendingID
+    /// The old name.
     package var object: ObjectName
+    /// Contents that may be stored there, and are ours.
     package var tried: [Fingerprint]
   }
 }
