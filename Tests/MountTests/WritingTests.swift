@@ -40,7 +40,7 @@ extension MountTests {
       try Mounted.write(store, at: scratch) { mounted in
         for isStored in [false, true] {
           let found = try Shell.run(
-            "WAIT=\(isStored ? 1.5 : 0) python3 \(program)", in: mounted.path + "/b")
+            "STORED=\(isStored ? 1 : 0) python3 \(program)", in: mounted.path + "/b")
           #expect(found.code == 0, "\(found.errors)")
           for (mine, theirs) in zip(found.lines, expected.lines) where mine != theirs {
             Issue.record("\(isStored ? "stored" : "pending"): \(mine) and not \(theirs)")
@@ -53,27 +53,39 @@ extension MountTests {
       #expect(store.keys("b") == [])
     }
 
-    /// Whenever the uploader comes by, the store ends with what the folder shows.
-    @Test func filesThatAreReplacedAndMovedWhileTheyAreSentEndUnderOneName() throws {
-      let scratch = try Scratch()
+    /// Whichever file is on its way when the others change, and whether the store has it already,
+    /// the store ends with what the folder shows.
+    @Test(arguments: [0, 1, 3, 4], [false, true])
+    func filesThatAreReplacedAndMovedWhileTheyAreSentEndUnderOneName(held: Int, isStored: Bool)
+      throws
+    {
       let store = MemoryStore()
       store.createBucket("b")
-      let program = scratch.path("moves.py")
-      try Self.moves.write(toFile: program, atomically: true, encoding: .utf8)
-      try Mounted.write(store, at: scratch) { mounted in
-        for wait in [0.0, 0.02, 0.04, 0.06, 0.08, 0.1] {
-          let moved = try Shell.run("python3 \(program) \(wait)", in: mounted.path + "/b")
-          #expect(moved.output == "['d']\n", "\(moved.errors)")
-          #expect(try mounted.drain() == .stored)
-          let kept = store.keys("b").filter { !$0.hasSuffix("Placeholder") }
-          #expect(kept.sorted() == ["d/b", "d/e"])
-          #expect(store.bytes("b", "d/b") == Array("short".utf8))
-          let shown = try Shell.run(
-            "find . -type f | sort; rm -r *; ls -A", in: mounted.path + "/b")
-          #expect(shown.output == "./d/b\n./d/e\n")
-          #expect(try mounted.drain() == .stored)
-          #expect(store.keys("b") == [])
+      let gate = Gate()
+      defer { gate.open() }
+      try Mounted.write(store, at: try Scratch()) { mounted in
+        for (step, line) in Self.moves.enumerated() {
+          if step == held {
+            #expect(try mounted.drain() == .stored)
+            store.inject(isStored ? .answerAfter(gate) : .wait(gate), on: .put)
+          }
+          let outcome = try Shell.run(line, in: mounted.path + "/b")
+          #expect(outcome.code == 0, "\(line): \(outcome)")
+          if step == held {
+            gate.awaitArrivals(1)
+            #expect(gate.arrivals == 1, "nothing is on its way")
+          }
         }
+        #expect(try Shell.run("ls", in: mounted.path + "/b").output == "d\n")
+        gate.open()
+        #expect(try mounted.drain() == .stored)
+        let kept = store.keys("b").filter { !$0.hasSuffix("Placeholder") }
+        #expect(kept.sorted() == ["d/b", "d/e"])
+        #expect(store.bytes("b", "d/b") == Array("short".utf8))
+        let shown = try Shell.run("find . -type f | sort; rm -r *; ls -A", in: mounted.path + "/b")
+        #expect(shown.output == "./d/b\n./d/e\n")
+        #expect(try mounted.drain() == .stored)
+        #expect(store.keys("b") == [])
       }
     }
 
@@ -94,28 +106,14 @@ extension MountTests {
       }
     }
 
-    private static let moves = """
-      import os, time, sys
-      wait = float(sys.argv[1])
-      def put(name, data):
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.write(fd, data); os.close(fd)
-      put("b", b"b" * 10); put("c", b"c" * 5000); os.mkdir("d"); put("d/e", b"e")
-      time.sleep(wait)
-      put("c", b"short")
-      time.sleep(wait)
-      os.unlink("b")
-      put("b", b"new b")
-      time.sleep(wait)
-      os.rename("c", "b")
-      time.sleep(wait)
-      os.rename("b", "d/b")
-      print(os.listdir("."))
-      """
+    private static let moves = [
+      "printf bbbbbbbbbb > b", "head -c 5000 /dev/zero > c", "mkdir d && printf e > d/e",
+      "printf short > c", "rm b && printf 'new b' > b", "mv c b", "mv b d/b",
+    ]
 
     private static let calls = """
       import errno, hashlib, mmap, os, stat, time
-      wait = float(os.environ.get("WAIT", "0"))
+      awaits_store = os.environ.get("STORED") == "1"
       def tell(name, body):
         try: result = body()
         except OSError as error: result = errno.errorcode[error.errno]
@@ -131,8 +129,14 @@ extension MountTests {
         fd = os.open(name, flags, 0o644)
         try: return body(fd)
         finally: os.close(fd)
+      def is_stored(name):
+        return os.getxattr(name, "user.bucketfs.state") in (b"cached", b"remote")
       def settle():
-        time.sleep(wait)
+        end = time.monotonic() + 60
+        while awaits_store and not all(
+            is_stored(os.path.join(folder, name)) for folder, _, names in os.walk(".") for name in names):
+          if time.monotonic() > end: raise SystemExit("a file is not stored after a minute")
+          time.sleep(0.02)
       put("a", b"a" * 100000); put("b", b"b" * 10); put("c", b"c" * 5000); os.mkdir("d"); put("d/e", b"e")
       settle()
       tell("append", lambda: put("a", b"tail", os.O_WRONLY | os.O_APPEND)); tell("appended", lambda: get("a"))

@@ -1,4 +1,7 @@
 /// A JSON value whose object keeps the order of its members, as the server's answers do.
+///
+/// Foundation's coders would not do: their objects forget the order, both of what is written and of
+/// what is read to be given back, and they do not tell at which byte a text is no JSON.
 package indirect enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
