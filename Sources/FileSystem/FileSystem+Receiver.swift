@@ -30,6 +30,20 @@ extension FileSystem: StoredFileReceiver {
     return isKept
   }
 
+  /// Lets another writer's object show under a name, in place of what is kept of it.
+  package func changedElsewhere(_ object: ObjectName, _ info: ObjectInfo) {
+    cache.drop(object)
+    let folder = FolderName(containing: object)
+    guard let name = listings.options.names.name(of: object.key.dropFirst(folder.prefix.count))
+    else { return }
+    noteStored(
+      name, in: folder,
+      ListingEntry(
+        name: name, kind: .file, size: info.size, tag: info.tag, modified: info.modified,
+        contentType: info.contentType))
+    noteStoredFolder(folder)
+  }
+
   /// Drops what is kept of an object that the store no longer has as it was.
   package func storeChanged(_ object: ObjectName) {
     cache.drop(object)

@@ -87,6 +87,7 @@ extension PendingQueue {
       moved.contentType = type
       moved.placed = state.stamp(now)
       moved.tried = []
+      moved.conflictOf = nil
       moved.upload = nil
       moved.attempts = 0
       moved.nextTry = nil

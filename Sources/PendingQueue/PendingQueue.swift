@@ -17,6 +17,7 @@ package final class PendingQueue: Sendable {
   package let store: any WritableStore
   let directory: QueueDirectory
   let contentTypes = ContentTypes()
+  let conflictLog: ConflictLog
   /// The queue's lock; taken before a content's.
   let state: Locked<QueueState>
   let receiver = Locked<(any StoredFileReceiver)?>(nil)
@@ -36,6 +37,7 @@ package final class PendingQueue: Sendable {
     self.options = options
     self.store = store
     directory = try QueueDirectory(profile: options.directory)
+    conflictLog = ConflictLog(directory)
     state = Locked(QueueState(owner: options.owner))
     do throws(Errno) {
       try scan()

@@ -16,6 +16,8 @@ package struct QueueOptions: Sendable {
   ///
   /// Returns whether it freed any; then the write is tried once more.
   package var makeRoom: @Sendable (Int64) -> Bool
+  /// What files are called that another writer was faster with.
+  package var conflictNames: ConflictNames
   /// The calendar's time; tests have their own.
   package var clock: @Sendable () -> Timestamp
 
@@ -23,6 +25,7 @@ package struct QueueOptions: Sendable {
     directory: String, owner: String, uploads: Int = 4, timeout: Span = .seconds(10),
     gate: @escaping @Sendable () -> UploadGate = { .open },
     makeRoom: @escaping @Sendable (Int64) -> Bool = { _ in false },
+    conflictNames: ConflictNames = ConflictNames(),
     clock: @escaping @Sendable () -> Timestamp = { .now }
   ) {
     self.directory = directory
@@ -31,6 +34,7 @@ package struct QueueOptions: Sendable {
     self.timeout = timeout
     self.gate = gate
     self.makeRoom = makeRoom
+    self.conflictNames = conflictNames
     self.clock = clock
   }
 }

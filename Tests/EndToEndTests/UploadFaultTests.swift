@@ -144,21 +144,26 @@ import Testing
     try project.emulator.put("album", "shared.txt", Array("theirs".utf8))
     #expect(try project.machine.bucketfs("online", project.machine.mountpoint).code == 0)
     let wait = try project.wait()
-    #expect(wait.code == 3, "\(wait.error)")
-    #expect(wait.error.contains("shared.txt: another writer changed the file since it was read"))
-    #expect(wait.error.contains("hint: copy it to another name"))
-    #expect(try project.queue().map { $0["kind"] as? String } == ["conflict"])
-    #expect(try project.read("shared.txt") == Array("ours".utf8))
-    #expect(try project.stored("shared.txt") == Array("theirs".utf8))
-    // As the hint says.
-    let saved = try project.machine.shell(#"cp "$M/shared.txt" "$M/mine.txt""#)
-    #expect(saved.code == 0, "\(saved.error)")
-    #expect(
-      try project.machine.bucketfs("remove", project.path("shared.txt")).code == 0)
-    #expect(try project.wait().code == 0)
-    #expect(try project.read("shared.txt") == Array("theirs".utf8))
-    #expect(try project.stored("mine.txt") == Array("ours".utf8))
-    #expect(try project.stored("shared.txt") == Array("theirs".utf8))
+    #expect(wait.code == 0, "\(wait.error)")
+    let copy = try #require(
+      project.emulator.keys("album").first { $0 != "shared.txt" }?.string)
+    #expect(copy.hasPrefix("shared (conflict ") && copy.hasSuffix(").txt"), "\(copy)")
+    let names = try project.machine.shell(#"ls "$M""#)
+    #expect(names.output == "\(copy)\nshared.txt\n")
+    for (name, bytes) in [("shared.txt", "theirs"), (copy, "ours")] {
+      #expect(try project.read(name) == Array(bytes.utf8))
+      #expect(try project.stored(name) == Array(bytes.utf8))
+    }
+    for _ in 0..<2 {
+      let conflicts = try #require(project.machine.status()["conflicts"] as? [[String: Any]])
+      #expect(conflicts.map { $0["path"] as? String } == [project.path("shared.txt")])
+      #expect(conflicts.map { $0["copy"] as? String } == [project.path(copy)])
+      let status = try project.machine.bucketfs("status", project.machine.mountpoint)
+      #expect(status.output.contains("shared.txt was changed elsewhere too; ours is \(copy)\n"))
+      // Told after a restart too.
+      try project.machine.unmount()
+      try project.mount("max_age=1,bucket=album")
+    }
     try project.machine.unmount()
   }
 

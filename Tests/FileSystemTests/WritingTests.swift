@@ -65,15 +65,22 @@ import Testing
     handle.close()
     fixture.store.put("b", "a", [3])
     try fixture.goOnline()
-    #expect(try fixture.drain() == .failed(1))
+    #expect(try fixture.drain() == .stored)
     #expect(fixture.store.bytes("b", "a") == [3])
-    #expect(try fixture.contents("b/a") == [2])
-    #expect(try fixture.state("b/a") == "failed")
-    // Removing ours shows the other one's, which stays.
-    try fixture.remove("b/a")
-    #expect(fixture.store.bytes("b", "a") == [3])
-    fixture.tree.listings.distrust()
+    // The name shows the other one's at once, whatever the kept listing says.
     #expect(try fixture.contents("b/a") == [3])
+    let copy = try #require(fixture.names("b").first { $0 != "a" })
+    #expect(try fixture.contents("b/" + copy) == [2])
+    #expect(fixture.kernel.names.contains("a"))
+    fixture.tree.listings.distrust()
+    #expect(try fixture.names("b") == [copy, "a"].sorted())
+  }
+
+  @Test func aRefusedFileSaysThatItFailed() throws {
+    fixture.store.fail(.put, with: StoreError(.refused, "not yours"))
+    try fixture.put("b/a", [1])
+    #expect(try fixture.drain() == .failed(1))
+    #expect(try fixture.state("b/a") == "failed")
   }
 
   @Test func withNoNetworkWhatIsOnlyHereCanBeChangedAndWhatTheStoreHasCannotBeMoved() throws {

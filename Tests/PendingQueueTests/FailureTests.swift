@@ -20,10 +20,9 @@ import Testing
   private func effect(_ kind: StoreError.Kind) -> Effect? {
     switch kind {
     case .connectivity, .timeout, .offline, .disabled, .sessionExpired: .endsThePass
-    case .throttled, .server, .damaged, .noRoom: .backsOff
-    case .notFound, .refused, .tooLarge, .typeRefused, .keyRefused, .unsupported, .exists,
-      .conflict:
-      .failed
+    // What was in the way is not there when it is looked for.
+    case .throttled, .server, .damaged, .noRoom, .exists, .conflict: .backsOff
+    case .notFound, .refused, .tooLarge, .typeRefused, .keyRefused, .unsupported: .failed
     case .cancelled: nil
     }
   }

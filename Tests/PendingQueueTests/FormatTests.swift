@@ -31,6 +31,7 @@ import Testing
     record.nextTry = Timestamp(seconds: 1_800_000_060)
     record.upload = UploadToken("https://store.example/upload/1")
     record.tried = [Fingerprint(size: 1234, sha256: "00ff", md5: "0f")]
+    record.conflictOf = ObjectName(bucket: "photos", key: ByteString([0xff, 0x61]))
     record.left = PendingRecord.LeftName(
       id: PendingID(value: 17), object: ObjectName(bucket: "photos", key: "old"), tried: [])
     return record
@@ -90,6 +91,8 @@ import Testing
       var record = full
       record.object = ObjectName(
         bucket: ByteString(random.bytes(3)), key: ByteString(random.bytes(round)))
+      record.conflictOf = ObjectName(
+        bucket: record.object.bucket, key: ByteString(random.bytes(round % 9)))
       record.attributes = [ByteString(random.bytes(5)): random.bytes(round)]
       record.modified = Timestamp(nanoseconds: Int64.random(in: .min ... .max, using: &random))
       record.mode = UInt32.random(in: 0...0o7777, using: &random)

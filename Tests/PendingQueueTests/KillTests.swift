@@ -18,8 +18,10 @@ import Testing
   }
 
   private static func drain(_ queue: PendingQueue) throws {
-    try queue.commit()
-    while case .ran = queue.step() {}
+    repeat {
+      try queue.commit()
+      while case .ran = queue.step() {}
+    } while !queue.state.withLock({ $0.uncommitted.isEmpty })
   }
 
   /// Writes a file, says so, and sends it or removes it: until the step that kills.
@@ -36,6 +38,20 @@ import Testing
     file.close()
     try queue.commit()
     if removes { try queue.remove(name) }
+    try drain(queue)
+  }
+
+  /// Writes a file whose name another writer has taken, and sends it: until the step that kills.
+  private static func collide(_ path: String, _ step: String) throws {
+    setenv("BUCKETFS_CRASH_AT", step, 1)
+    let queue = try open(path)
+    let file = try queue.create(
+      ObjectName(bucket: "photos", key: "a.txt"), NewFile(base: .absent))
+    try [UInt8]([1, 2, 3]).withUnsafeBufferPointer { (buffer) throws(Errno) in
+      try file.write(UnsafeRawBufferPointer(buffer), at: 0)
+    }
+    try file.flush()
+    file.close()
     try drain(queue)
   }
 
@@ -90,6 +106,35 @@ import Testing
           || File.contents(of: scratch.path("store/photos/a")) == [1, 2, 3]
         #expect(isWhole)
         #expect(queue.entries.allSatisfy { $0.record.failure?.kind == PendingFailure.interrupted })
+      }
+    }
+  }
+
+  /// The fourth and fifth record are those that give the file its new name and send it.
+  @Test(arguments: [
+    "upload.marked", "commit.record-written:4", "commit.record-replaced:4", "conflict.moved",
+    "commit.record-written:5", "commit.record-replaced:5", "upload.marked:2", "upload.sent",
+    "upload.verified", "handover.taken", "remove.marked", "remove.data-gone", "handover.done",
+  ])
+  func aKillWhileAFileIsSetAsideLeavesOneCopy(_ step: String) async throws {
+    let scratch = try Scratch()
+    _ = try scratch.file("store/photos/a.txt", [9])
+    let path = scratch.path
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      [path = path as String, step = step as String] in
+      try KillTests.collide(path, step)
+    }
+    try look(scratch) { queue, store in
+      #expect(queue.counts.aside == 0)
+      let pending = Set(queue.entries.map(\.object.key))
+      #expect(try pending.union(keys(store)).subtracting(["a.txt"]).count <= 1)
+      try Self.drain(queue)
+      #expect(queue.entries.isEmpty)
+      let names = try keys(store)
+      #expect(names.count == 2, "\(names)")
+      for name in names {
+        let bytes = try File.contents(of: scratch.path("store/photos/\(name)"))
+        #expect(bytes == (name == "a.txt" ? [9] : [1, 2, 3]))
       }
     }
   }

@@ -179,6 +179,7 @@ final class TestReceiver: StoredFileReceiver {
     var taken: [StoredFile] = []
     var bytes: [ObjectName: [UInt8]] = [:]
     var changed: [ObjectName] = []
+    var elsewhere: [ObjectName: ObjectInfo] = [:]
     var declines = false
     var before: (@Sendable (StoredFile) -> Void)?
   }
@@ -187,6 +188,8 @@ final class TestReceiver: StoredFileReceiver {
 
   var taken: [StoredFile] { state.withLock { $0.taken } }
   var changed: [ObjectName] { state.withLock { $0.changed } }
+  /// What other writers stored under names that files were set aside from.
+  var elsewhere: [ObjectName: ObjectInfo] { state.withLock { $0.elsewhere } }
   func bytes(_ object: ObjectName) -> [UInt8]? { state.withLock { $0.bytes[object] } }
 
   var declines: Bool {
@@ -214,6 +217,10 @@ final class TestReceiver: StoredFileReceiver {
       Issue.record("cannot take \(file.path): \(error)")
       return false
     }
+  }
+
+  func changedElsewhere(_ object: ObjectName, _ info: ObjectInfo) {
+    state.withLock { $0.elsewhere[object] = info }
   }
 
   func storeChanged(_ object: ObjectName) { state.withLock { $0.changed.append(object) } }

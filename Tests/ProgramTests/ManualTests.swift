@@ -97,6 +97,7 @@ struct ManualTests {
       JSON.encode(ErrorReport(Complaint(.no, ""))),
       JSON.encode(UnmountReport(mountpoint: "", pid: nil, queue: nil)),
       JSON.encode(StatusReport.Queue()), JSON.encode(QueueReport.sample),
+      JSON.encode(ConflictReport(at: "", path: "", copy: "")),
       JSON.encode(WaitReport(outcome: "stored", queue: StatusReport.Queue(), reason: nil)),
       JSON.encode(ChangeReport(path: "", files: 1)),
       JSON.encode(ClearReport(mountpoint: "", before: 1, after: 0, pending: 0)),
@@ -121,7 +122,7 @@ extension QueueReport {
     QueueReport(
       id: "1", bucket: "b", objectPath: "a", path: "/m/b/a", operation: "put", state: "waiting",
       reason: nil, kind: nil, retryable: true, attempts: 0, size: 10, sent: 0,
-      createdAt: "2026-11-30T08:00:00Z", nextTry: nil)
+      createdAt: "2026-11-30T08:00:00Z", nextTry: nil, conflictOf: nil)
   }
 }
 

@@ -36,7 +36,8 @@ struct ReportTests {
     #expect(
       records.map { $0.keys.sorted() } == [
         [
-          "attempts", "bucket", "created_at", "id", "kind", "next_try", "object_path", "operation",
+          "attempts", "bucket", "conflict_of", "created_at", "id", "kind", "next_try",
+          "object_path", "operation",
           "path", "reason", "retryable", "sent", "size", "state",
         ]
       ])
@@ -71,7 +72,8 @@ struct ReportTests {
     ).keys.sorted()
     #expect(
       keys == [
-        "cache", "cache_dir", "cache_problem", "hidden_keys", "listings", "log", "mountpoint",
+        "cache", "cache_dir", "cache_problem", "conflicts", "hidden_keys", "listings", "log",
+        "mountpoint",
         "network",
         "network_reason", "pid",
         "queue", "session", "since", "source", "state", "store", "version",

@@ -31,6 +31,8 @@ enum CrashPoint: String, CaseIterable {
   case renameMoved = "rename.moved"
   /// The record that deletes the old name is written.
   case renameLeft = "rename.left"
+  /// A file that another writer was faster with has a name of its own, on disk.
+  case conflictMoved = "conflict.moved"
   /// A record was marked as gone; its bytes are still there.
   case removeMarked = "remove.marked"
   /// The bytes are gone; the mark is still there.

@@ -69,8 +69,11 @@ final class QueueDirectory: Sendable {
   /// - Parameter durable: whether it survives a power cut once this returns; the bytes must be
   ///   durable already.
   func save(_ record: PendingRecord, durable: Bool) throws(Errno) {
-    let bytes = try record.encoded()
-    let name = "\(record.id).json"
+    try replace("\(record.id).json", with: try record.encoded(), durable: durable)
+  }
+
+  /// Replaces a file of the folder in one step.
+  func replace(_ name: String, with bytes: [UInt8], durable: Bool) throws(Errno) {
     let temporary = name + ".new"
     do throws(Errno) {
       let file = try root.open(ByteString(temporary), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW)

@@ -57,6 +57,8 @@ package struct PendingRecord: Equatable, Sendable {
   /// Contents that earlier tries may have stored under this name: when the store holds one of
   /// them, it is ours and no conflict.
   package var tried: [Fingerprint] = []
+  /// The name under which another writer was first: the file was set aside for that.
+  package var conflictOf: ObjectName?
   /// The name that it had when it was renamed on its way: to be deleted there by a record of its
   /// own. Here for a moment only, so that a crash between the two loses neither.
   package var left: LeftName?

@@ -39,6 +39,8 @@ struct RecordForm: Codable {
   var owner: String
   var upload: String?
   var tried: [Tried]?
+  var conflictOf: String?
+  var conflictOfHex: String?
   var left: Left?
 
   enum CodingKeys: String, CodingKey {
@@ -70,6 +72,8 @@ struct RecordForm: Codable {
     case owner
     case upload
     case tried
+    case conflictOf = "conflict_of"
+    case conflictOfHex = "conflict_of_hex"
     case left
   }
 
@@ -175,6 +179,12 @@ extension PendingRecord {
     if let tried = form.tried {
       self.tried = tried.map { Fingerprint(size: $0.size, sha256: $0.sha256, md5: $0.md5) }
     }
+    if let text = form.conflictOf {
+      guard let key = Self.name(text, form.conflictOfHex) else {
+        throw .unreadable("the name it was in conflict over is none")
+      }
+      conflictOf = ObjectName(bucket: bucket, key: key)
+    }
     if let left = form.left {
       guard let id = PendingID(left.id), let bucket = Hexadecimal.decode(left.bucketHex),
         let key = Hexadecimal.decode(left.objectPathHex)
@@ -213,6 +223,8 @@ extension PendingRecord {
     if !tried.isEmpty {
       form.tried = tried.map { RecordForm.Tried(size: $0.size, sha256: $0.sha256, md5: $0.md5) }
     }
+    form.conflictOf = conflictOf?.key.description
+    form.conflictOfHex = conflictOf.flatMap { Self.hexadecimal($0.key) }
     form.left = left.map { left in
       RecordForm.Left(
         id: left.id.description, bucketHex: Hexadecimal.encode(left.object.bucket.bytes),

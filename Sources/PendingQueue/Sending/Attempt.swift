@@ -5,8 +5,8 @@ import Platform
 struct Attempt {
   enum Failure: Error {
     case store(StoreError)
-    /// The store has another content than the change was based on.
-    case conflict(String)
+    /// The store has another content than the change was based on: these are its facts.
+    case conflict(String, ObjectInfo)
   }
 
   let store: any WritableStore
@@ -31,8 +31,12 @@ struct Attempt {
     } catch {
       guard error.kind == .exists || error.kind == .conflict else { throw .store(error) }
       // An earlier try of ours may be the one that was first.
-      if let found = try info(), sums.match(found, isWhole: isWhole) == .same { return found }
-      throw .conflict(error.message)
+      guard let found = try info() else {
+        // What was in the way has gone again.
+        throw .store(StoreError(.server, error.message))
+      }
+      if sums.match(found, isWhole: isWhole) == .same { return found }
+      throw .conflict(error.message, found)
     }
     CrashPoint.reach(.uploadSent)
     guard let found = try info() else {
@@ -59,8 +63,8 @@ struct Attempt {
     let isOurs = record.tried.contains { $0.isClaimed(by: found, isWhole: isWhole) }
     guard isOurs || record.base.matches(found) else {
       switch record.base {
-      case .absent: throw .conflict("another writer stored a file of this name first")
-      case .object: throw .conflict("another writer changed the file since it was read")
+      case .absent: throw .conflict("another writer stored a file of this name first", found)
+      case .object: throw .conflict("another writer changed the file since it was read", found)
       }
     }
     return (nil, found.version.map { .version($0) } ?? .none)

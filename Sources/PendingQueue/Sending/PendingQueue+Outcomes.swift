@@ -14,10 +14,12 @@ extension PendingQueue {
       drop(id, flight)
     case .overtaken:
       land(id, flight) { _ in }
-    case .conflict(let words):
+    case .conflict(let words, let theirs):
       update { $0.schedule.resume() }
-      Log.warning("\(flight.object) is kept on this device: \(words)")
-      fail(id, flight, PendingFailure.conflict, words)
+      if !setAside(id, flight, words, theirs: theirs) {
+        Log.warning("\(flight.object) is kept on this device: \(words)")
+        fail(id, flight, PendingFailure.conflict, words)
+      }
     case .damaged(let words):
       Log.error("\(flight.object) is not sent: \(words)")
       fail(id, flight, PendingFailure.damaged, words)
@@ -173,7 +175,7 @@ extension PendingQueue {
   }
 
   /// Ends a try of a record that stays; `body` changes one that is still the try's own.
-  private func land(_ id: PendingID, _ flight: Flight, _ body: (inout PendingRecord) -> Void) {
+  func land(_ id: PendingID, _ flight: Flight, _ body: (inout PendingRecord) -> Void) {
     guard let record = begin(id) else {
       return update { $0.land(id, flight) }
     }

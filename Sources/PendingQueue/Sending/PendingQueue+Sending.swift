@@ -9,7 +9,8 @@ extension PendingQueue {
     /// A deletion is done, or was none of ours to do.
     case deleted
     case failed(StoreError)
-    case conflict(String)
+    /// Another writer was first, and these are the facts of what it stored.
+    case conflict(String, ObjectInfo)
     /// The bytes here are not those that were acknowledged, or are gone.
     case damaged(String)
     /// The record was removed, renamed or changed: what it is now is for another try.
@@ -177,7 +178,10 @@ extension PendingQueue {
     } catch {
       switch error {
       case .store(let error): return .failed(error)
-      case .conflict(let words): return .conflict(words)
+      case .conflict(let words, let theirs):
+        // A folder that somebody else made too is one folder.
+        if ConflictNames.isFolderMark(record.object.key) { return .stored(theirs, sums) }
+        return .conflict(words, theirs)
       }
     }
   }
@@ -197,7 +201,7 @@ extension PendingQueue {
   }
 
   /// Gives up the upload that was opened for a file which is gone.
-  private func abandon(_ token: UploadToken, _ record: PendingRecord, _ flight: Flight) {
+  func abandon(_ token: UploadToken, _ record: PendingRecord, _ flight: Flight) {
     let request = PutRequest(
       object: record.object, size: record.size, contentType: record.contentType,
       userMetadata: [:], condition: .none)

@@ -39,11 +39,14 @@ extension MountPlan {
   }
 
   private var names: KeyNames {
+    keyEncoding.map { KeyNames($0) } ?? .verbatim
+  }
+
+  /// How keys stand for names; nil where they are the same.
+  var keyEncoding: KeyEncoding? {
     // A folder's files are named as here, whatever the names.
-    guard case .supabase = store, let encoding = KeyEncoding(rawValue: settings.names) else {
-      return .verbatim
-    }
-    return KeyNames(encoding)
+    guard case .supabase = store else { return nil }
+    return KeyEncoding(rawValue: settings.names)
   }
 
   /// Whose copies and pending files these are: the store, and the user where one is signed in.

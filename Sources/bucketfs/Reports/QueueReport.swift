@@ -26,18 +26,23 @@ struct QueueReport: Codable, Equatable, Sendable {
   let createdAt: String
   /// No try before this moment; null for as soon as can be.
   @Nullable var nextTry: String?
+  /// The path that another writer's file has, beside which this one goes; null for all others.
+  @Nullable var conflictOf: String?
 
   enum CodingKeys: String, CodingKey {
     case id, bucket, path, operation, state, reason, kind, retryable, attempts, size, sent
     case objectPath = "object_path"
     case createdAt = "created_at"
     case nextTry = "next_try"
+    case conflictOf = "conflict_of"
   }
 }
 
 extension QueueReport {
-  /// - Parameter path: where in the mount, whole.
-  init(_ entry: PendingEntry, path: String?) {
+  /// - Parameters:
+  ///   - path: where in the mount, whole.
+  ///   - conflictOf: where in the mount the file is that another writer was faster with.
+  init(_ entry: PendingEntry, path: String?, conflictOf: String? = nil) {
     let record = entry.record
     self.init(
       id: record.id.description, bucket: record.object.bucket.description,
@@ -46,7 +51,7 @@ extension QueueReport {
       reason: record.failure?.reason, kind: record.failure?.kind,
       retryable: record.failure?.isRetryable ?? true, attempts: record.attempts,
       size: record.size, sent: entry.sent, createdAt: record.created.text,
-      nextTry: record.nextTry?.text)
+      nextTry: record.nextTry?.text, conflictOf: conflictOf)
   }
 
   /// The name for people.
@@ -67,7 +72,8 @@ extension QueueReport {
       Self.right(Quantity.text(bytes: size), 10), Self.right(progress, 4),
       Self.right("\(attempts)", 3), Self.left(next, 8), name,
     ]
-    return columns.joined(separator: "  ") + (reason.map { ": \($0)" } ?? "") + "\n"
+    let remark = reason ?? conflictOf.map { "another writer changed \($0) too" }
+    return columns.joined(separator: "  ") + (remark.map { ": \($0)" } ?? "") + "\n"
   }
 
   /// What stands above the lines for people.

@@ -56,6 +56,8 @@ struct StatusReport: Codable, Equatable, Sendable {
   @Nullable var cache: Usage?
   @Nullable var listings: Usage?
   @Nullable var queue: Queue?
+  /// Files of the last month that another writer was faster with, the newest first.
+  @Nullable var conflicts: [ConflictReport]?
   @Nullable var hiddenKeys: Int?
   @Nullable var pid: Int32?
   let mountpoint: String
@@ -68,7 +70,8 @@ struct StatusReport: Codable, Equatable, Sendable {
   @Nullable var version: String?
 
   enum CodingKeys: String, CodingKey {
-    case state, network, store, session, cache, listings, queue, pid, mountpoint, source, since
+    case state, network, store, session, cache, listings, queue, conflicts, pid, mountpoint, source,
+      since
     case log, version
     case networkReason = "network_reason"
     case hiddenKeys = "hidden_keys"
@@ -114,6 +117,12 @@ extension StatusReport {
         "failed",
         "bucketfs queue \(mountpoint) shows why \(Count.files(queue.failed)) could not be uploaded")
     }
+    for (index, conflict) in (conflicts ?? []).prefix(Self.shownConflicts).enumerated() {
+      add(index == 0 ? "conflicts" : "", conflict.text)
+    }
+    if let count = conflicts?.count, count > Self.shownConflicts {
+      add("", "and \(Count.files(count - Self.shownConflicts)) more: bucketfs status --json")
+    }
     if let count = hiddenKeys, count > 0 {
       add(
         "hidden", "\(count) objects whose keys cannot be paths: bucketfs unreachable \(mountpoint)")
@@ -127,6 +136,9 @@ extension StatusReport {
         "  " + name + String(repeating: " ", count: width - name.count) + value + "\n"
       }.joined()
   }
+
+  /// How many conflicts are named to people.
+  private static let shownConflicts = 5
 
   private static func sessionText(_ session: String) -> String {
     switch SessionState(rawValue: session) {

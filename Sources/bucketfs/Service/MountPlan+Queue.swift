@@ -16,7 +16,8 @@ extension MountPlan {
     let options = QueueOptions(
       directory: dataDirectory, owner: identity(of: parts.user), uploads: Int(settings.uploads),
       timeout: settings.timeout, gate: { parts.gate },
-      makeRoom: { bytes in isShared() && cache.makeRoom(max(bytes, Self.leastRoom)) > 0 })
+      makeRoom: { bytes in isShared() && cache.makeRoom(max(bytes, Self.leastRoom)) > 0 },
+      conflictNames: ConflictNames(encoding: keyEncoding))
     do throws(QueueError) {
       return try PendingQueue(options, store: parts.store)
     } catch {

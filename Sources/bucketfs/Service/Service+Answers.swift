@@ -98,6 +98,7 @@ extension Service {
         bytes: fileSystem.listings.keptBytes, limit: plan.settings.listingCacheSize,
         files: Int64(fileSystem.listings.keptCount)),
       queue: queue.map { StatusReport.Queue($0.counts) } ?? StatusReport.Queue(),
+      conflicts: conflictReports,
       hiddenKeys: fileSystem.hiddenKeyCount, pid: getpid(), mountpoint: mountpoint,
       source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory,
       cacheProblem: cache.trouble, log: log,

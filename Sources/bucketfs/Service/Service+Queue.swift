@@ -31,9 +31,22 @@ extension Service {
   }
 
   private func report(_ entry: PendingEntry) -> QueueReport {
-    let inside = fileSystem.shownPath(of: entry.object)
-    let path = inside.map { (ByteString(mountpoint) + "/" + $0).description }
-    return QueueReport(entry, path: path)
+    QueueReport(
+      entry, path: path(of: entry.object), conflictOf: entry.record.conflictOf.flatMap(path))
+  }
+
+  /// Where in the mount an object is shown, whole; nil when it is not.
+  private func path(of object: ObjectName) -> String? {
+    fileSystem.shownPath(of: object).map { (ByteString(mountpoint) + "/" + $0).description }
+  }
+
+  /// What was set aside lately, the newest first.
+  var conflictReports: [ConflictReport] {
+    (queue?.conflicts ?? []).reversed().map { conflict in
+      ConflictReport(
+        at: conflict.at.text, path: path(of: conflict.object) ?? conflict.object.description,
+        copy: path(of: conflict.copy) ?? conflict.copy.description)
+    }
   }
 
   func waitForQueue(seconds: Double?, _ call: Call) -> WaitReport {
