@@ -29,7 +29,7 @@ import Testing
     touch -d '2001-02-03 04:05:06.123456789' src/f3 src/sub
     tar cf src.tar src && zip -qr src.zip src
     head -c 7000000 /dev/urandom > large.bin
-    for name in sed vim-yes office dd append copied rsynced zipped; do
+    for name in sed vim-yes vim-auto office dd append copied rsynced zipped; do
       seq 1 5000 | sed "s/^/$name /" > kept/$name
     done
     sqlite3 kept/stored.db 'create table t(a); insert into t values (1), (2);'
@@ -97,7 +97,8 @@ import Testing
   /// Changes of what the store has already, that need no more of it than its bytes.
   private static let changes = [
     Step("sed", "sed -i 's/^sed 77$/changed/' kept/sed && grep -qx changed kept/sed"),
-    Step("vim", vim("kept/vim-yes", "nobackup writebackup backupcopy=yes")),
+    Step("vim, backup by copy", vim("kept/vim-yes", "nobackup writebackup backupcopy=yes")),
+    Step("vim, as it comes", vim("kept/vim-auto", "backupcopy&vim")),
     Step("lock and rename", office("kept/office", "$W/src/f4")),
     Step("dd", "dd if=$W/src/f1 of=kept/dd bs=1000 seek=2 count=3 conv=notrunc status=none"),
     Step(
@@ -255,14 +256,28 @@ import Testing
     #expect(again.output == "", "\(again)")
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: [true, false])
-  func whatProgramsWriteIsInTheStoreExactly(isOnline: Bool) throws {
+  /// How the store is while programs write.
+  private enum Reach: CaseIterable {
+    case near
+    /// Each upload is on its way for a while, so that programs meet their files there.
+    case slow
+    case away
+  }
+
+  @Test(.timeLimit(.minutes(10)), arguments: Reach.allCases)
+  private func whatProgramsWriteIsInTheStoreExactly(_ reach: Reach) throws {
     try project.mount(Self.options)
     #expect(try machine.shell(#"cat "$M"/kept/* > kept.bin && ls -R "$M""#).code == 0)
-    if !isOnline { project.emulator.stop() }
+    switch reach {
+    case .near: break
+    case .slow:
+      project.emulator.setFault(
+        Fault(route: "upload", effect: .commitDelay(.milliseconds(300))))
+    case .away: project.emulator.stop()
+    }
     try run(Self.fresh)
     try run(Self.changes)
-    if !isOnline {
+    if reach == .away {
       try expectNothingToTransfer()
       try project.emulator.start(port: project.port)
       #expect(try machine.bucketfs("online", machine.mountpoint).code == 0)

@@ -91,10 +91,12 @@ import Testing
     #expect(fixture.entry("a")?.record.attempts == 0)
   }
 
-  @Test(arguments: [StoreError.Kind.connectivity, .server, .sessionExpired, .throttled])
-  func aMonthOfOutageSendsABoundedNumberOfRequests(_ kind: StoreError.Kind) throws {
+  @Test(
+    arguments: [StoreError.Kind.connectivity, .timeout, .server, .sessionExpired, .throttled],
+    [8, 50])
+  func aMonthOfOutageSendsABoundedNumberOfRequests(_ kind: StoreError.Kind, _ count: Int) throws {
     let fixture = try QueueFixture()
-    for index in 0..<8 { try fixture.add(ByteString("file\(index)"), [1]) }
+    for index in 0..<count { try fixture.add(ByteString("file\(index)"), [1]) }
     fixture.store.outage = StoreError(kind, "down")
     let end = fixture.now + .seconds(30 * 86_400)
     while fixture.now < end {
@@ -105,13 +107,13 @@ import Testing
       fixture.now = max(until, fixture.now + .milliseconds(1))
     }
     let requests = fixture.store.requests.count
-    // One every ten minutes, spread by a quarter, and the first quick ones.
+    // One every ten minutes, spread by a quarter, and the first quick ones, however many wait.
     #expect(requests < 30 * 24 * 6 * 4 / 3 + 100)
     #expect(requests > 1000)
     fixture.store.outage = nil
     fixture.now = fixture.now + .seconds(1300)
     while let until = fixture.drain() { fixture.now = until }
-    #expect(fixture.store.keys("photos").count == 8)
+    #expect(fixture.store.keys("photos").count == count)
   }
 
   @Test func aFileThatAloneDoesNotGetThroughCountsItsAttempts() throws {
