@@ -92,8 +92,8 @@ import Testing
   }
 
   @Test(
-    arguments: [StoreError.Kind.connectivity, .timeout, .server, .sessionExpired, .throttled],
-    [8, 50])
+    arguments: zip(
+      [StoreError.Kind.connectivity, .server, .sessionExpired, .throttled], [8, 50, 8, 50]))
   func aMonthOfOutageSendsABoundedNumberOfRequests(_ kind: StoreError.Kind, _ count: Int) throws {
     let fixture = try QueueFixture()
     for index in 0..<count { try fixture.add(ByteString("file\(index)"), [1]) }
