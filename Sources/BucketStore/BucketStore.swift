@@ -13,6 +13,9 @@ package protocol BucketStore: Sendable {
   /// Whose eyes the store is seen with; decides whether "not found" can be believed.
   var session: SessionState { get }
 
+  /// Whether requests are sent at all; false while the network is known to be gone, or switched off.
+  var isReached: Bool { get }
+
   /// The buckets that the caller may see, in bytewise order.
   ///
   /// Safe to repeat. An empty answer is no proof that there are none: a store may hide buckets
@@ -52,6 +55,11 @@ package protocol BucketStore: Sendable {
   ///   `cancelled` when the sink declined.
   func get(_ request: GetRequest, into sink: any GetSink, _ call: Call) throws(StoreError)
     -> GetOutcome
+}
+
+extension BucketStore {
+  /// A store that nobody watches over is always asked.
+  package var isReached: Bool { true }
 }
 
 /// What a store can do, stated by the store and never guessed by its caller.

@@ -22,10 +22,11 @@ static inline int bucketfs_openat2(int directory, const char *path, struct bucke
   return (int)bucketfs_syscall(437, directory, path, how, sizeof *how);
 }
 
-/* pthread_setname_np(3), syncfs(2), pipe2(2), gettid(2): hidden behind _GNU_SOURCE. */
+/* pthread_setname_np(3), syncfs(2), pipe2(2), dup3(2), gettid(2): hidden behind _GNU_SOURCE. */
 extern int bucketfs_setname(unsigned long thread, const char *name) __asm__("pthread_setname_np");
 extern int bucketfs_syncfs(int descriptor) __asm__("syncfs");
 extern int bucketfs_pipe2(int descriptors[2], int flags) __asm__("pipe2");
+extern int bucketfs_dup3(int old, int target, int flags) __asm__("dup3");
 extern int bucketfs_renameat2(int oldDirectory, const char *oldPath, int newDirectory,
                               const char *newPath, unsigned int flags) __asm__("renameat2");
 extern int bucketfs_fallocate(int descriptor, int mode, long offset, long length)

@@ -15,6 +15,13 @@ final class CacheDirectory: Sendable {
   let refusal: Errno?
   /// nil where there is no folder to be locked.
   private let lock: DirectoryLock?
+  private let repair = Locked(Repair())
+
+  private struct Repair {
+    var isUnderWay = false
+    /// Why the folder cannot be put back in place, as it was found last.
+    var obstacle: CacheError?
+  }
 
   static let storage: ByteString = "storage"
   static let hashed: ByteString = "storage-hashed"
@@ -81,15 +88,63 @@ final class CacheDirectory: Sendable {
     }
   }
 
-  /// Makes again what belongs in the folder, where somebody has removed it.
-  func restore() {
-    guard refusal == nil, access(path + "/CACHEDIR.TAG", F_OK) != 0, isInPlace else { return }
-    do throws(CacheError) {
-      _ = try Self.fill(root, path)
-    } catch {
-      Log.warning(error.description)
+  /// Makes again what belongs in the folder, and the folder itself, where somebody has removed it.
+  ///
+  /// - Returns: whether something was missing and is there again. False also while another thread
+  ///   is at it.
+  @discardableResult
+  func restore() -> Bool {
+    guard refusal == nil, let lock, !isWhole else { return false }
+    let isMine = repair.withLock { repair -> Bool in
+      defer { repair.isUnderWay = true }
+      return !repair.isUnderWay
     }
-    lock?.sign(root)
+    guard isMine else { return false }
+    var obstacle: CacheError?
+    do throws(CacheError) {
+      if !isInPlace { try settle(lock) }
+      if let error = try Self.fill(root, path) {
+        throw .system(path: path, doing: "make the folders of", error)
+      }
+      lock.sign(root)
+      Log.info("\(path) was cleared, and is filled again")
+    } catch {
+      obstacle = error
+    }
+    let isNew = repair.withLock { repair -> Bool in
+      defer { repair = Repair(isUnderWay: false, obstacle: obstacle) }
+      return repair.obstacle != obstacle
+    }
+    if let obstacle, isNew { Log.warning("nothing more is kept: \(obstacle)") }
+    return obstacle == nil
+  }
+
+  /// Why what was removed cannot be made again; nil while it can.
+  var obstacle: CacheError? { repair.withLock { $0.obstacle } }
+
+  private var isWhole: Bool {
+    isInPlace
+      && [Self.storage, Self.hashed, Self.temporary, "CACHEDIR.TAG"].allSatisfy {
+        access("\(path)/\($0)", F_OK) == 0
+      }
+  }
+
+  /// Moves into the folder that is at the path now, or is made there.
+  private func settle(_ lock: DirectoryLock) throws(CacheError) {
+    if let missing = try Self.prepare(path) {
+      throw .system(path: path, doing: "make", missing)
+    }
+    let folder = try Self.open(path, nil)
+    do throws(DirectoryLock.Failure) {
+      try lock.move(to: folder, at: path)
+    } catch {
+      throw Self.error(error, path)
+    }
+    do throws(Errno) {
+      try root.lead(to: folder)
+    } catch {
+      throw .system(path: path, doing: "open", error)
+    }
   }
 
   /// Lets another program have the folder.
@@ -97,6 +152,20 @@ final class CacheDirectory: Sendable {
 
   /// Whether the path still leads to this folder, and not to another one, or nowhere.
   var isInPlace: Bool { lock?.isHeld(at: path) ?? false }
+
+  /// Whether a file of a mebibyte can be written.
+  var hasRoom: Bool {
+    let name = Self.temporary + "/room"
+    do throws(Errno) {
+      let file = try root.open(name, O_WRONLY | O_CREAT)
+      let descriptor = file.descriptor
+      let code = posix_fallocate(descriptor, 0, 1 << 20)
+      try root.remove(name)
+      return code == 0
+    } catch {
+      return false
+    }
+  }
 
   /// Removes what an earlier program left in `tmp`, once it is older than a day.
   func removeLeftovers(except kept: Set<ByteString>, olderThan age: Span = .seconds(86_400)) {
@@ -130,11 +199,14 @@ final class CacheDirectory: Sendable {
     do throws(DirectoryLock.Failure) {
       return try DirectoryLock(root, at: path, note: mountPoint)
     } catch {
-      switch error {
-      case .held(let holder):
-        throw .inUse(directory: path, pid: holder.pid, mountPoint: holder.note)
-      case .system(let error): throw .system(path: path, doing: "lock", error)
-      }
+      throw Self.error(error, path)
+    }
+  }
+
+  private static func error(_ failure: DirectoryLock.Failure, _ path: String) -> CacheError {
+    switch failure {
+    case .held(let holder): .inUse(directory: path, pid: holder.pid, mountPoint: holder.note)
+    case .system(let error): .system(path: path, doing: "lock", error)
     }
   }
 }

@@ -67,8 +67,13 @@ extension FileCache {
         file.file, at: file.path, in: directory.root, as: object, facts, fetched: fetched,
         isVerified: isVerified, sha256: sha256, content: download.content)
     } catch {
-      Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
-      note(error)
+      if error == .noEntry {
+        // Somebody has cleared the folder since it began; the next download finds it in place.
+        Log.info("no copy of \(object) is kept: its bytes were removed")
+      } else {
+        Log.warning("no copy of \(object) is kept: cannot put it in place: \(error)")
+        note(error)
+      }
       return nil
     }
   }
@@ -118,7 +123,13 @@ extension FileCache {
     _ path: ByteString, in source: borrowing Directory, to target: ByteString
   ) throws(Errno) {
     if let cut = target.bytes.lastIndex(of: ByteString.slash) {
-      try directory.root.makeFolders(ByteString(target.bytes[..<cut]))
+      let folder = ByteString(target.bytes[..<cut])
+      do throws(Errno) {
+        try directory.root.makeFolders(folder)
+      } catch .noEntry {
+        directory.restore()
+        try directory.root.makeFolders(folder)
+      }
     }
     try directory.root.take(path, from: source, as: target)
   }

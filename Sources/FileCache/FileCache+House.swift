@@ -11,12 +11,26 @@ extension FileCache {
   func keepHouse(isLast: Bool = false) {
     if !isLast {
       directory.restore()
-      database.checkFile()
+      renewIndex()
     }
     evict()
     saveParts()
     flush(isLast: isLast)
   }
+
+  /// Has the index made anew where its file is gone, or where one can be made again.
+  private func renewIndex() {
+    guard database.isInMemory else { return database.checkFile() }
+    guard directory.refusal == nil, directory.isInPlace else { return }
+    let isDue = state.withLock { state -> Bool in
+      guard Instant.now.since(state.indexed) >= Self.indexPause else { return false }
+      state.indexed = .now
+      return true
+    }
+    if isDue, directory.hasRoom { database.renew() }
+  }
+
+  private static let indexPause = Span.seconds(20)
 
   /// Removes the least recently used copies until the cache is a tenth below its bound.
   ///

@@ -22,8 +22,8 @@ package final class FileCache: Sendable {
   let state: Locked<State>
   let keeper: Keeper
   private let opener: IndexOpener
-  /// Counts the signs of life of all downloads, for those that wait for a thread. A leaf.
-  let signs = Locked<Int64>(0)
+  /// The last sign of life of any download, for those that wait for a thread. A leaf.
+  let lastSign = Locked(Instant(nanoseconds: 0))
 
   struct State {
     var copies: [ObjectName: Copy] = [:]
@@ -38,6 +38,8 @@ package final class FileCache: Sendable {
     var touched: Set<ObjectName> = []
     /// Copies whose bytes may not be on the disk yet.
     var fresh: Set<ObjectName> = []
+    /// When it was last tried to have the index in a file again.
+    var indexed = Instant(nanoseconds: 0)
     /// When the disk was last synced.
     var synced = Instant.now
     /// Why the last file that was to be kept was not.
@@ -121,6 +123,7 @@ package final class FileCache: Sendable {
   /// Why nothing is kept, in words for people; nil while files that are read are kept.
   package var trouble: String? {
     if let refusal = directory.refusal { return refusal.description }
+    if let obstacle = directory.obstacle { return obstacle.description }
     if let refusal = state.withLock({ $0.refusal }) { return refusal.description }
     return database.isInMemory ? "its index cannot be written" : nil
   }

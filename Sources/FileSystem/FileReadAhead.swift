@@ -29,6 +29,9 @@ final class FileReadAhead: Sendable {
     self.cache = cache
   }
 
+  /// Whether nothing is on its way.
+  var isIdle: Bool { state.withLock { $0.onTheirWay.isEmpty } }
+
   /// Whether opens in a folder are being followed.
   func follows(_ folder: FolderName) -> Bool {
     state.withLock { !$0.folders.isEmpty && $0.folders[folder] != nil }

@@ -46,7 +46,8 @@ extension FileSystem {
         return answer
       }
       if caller.lane == .slow {
-        return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+        return try patience.insist(.names, about: .folder(folder), caller.call) {
+          (call) throws(StoreError) in
           try listings.asked(folder, call)
         }
       }

@@ -74,8 +74,11 @@ extension FileSystem {
       if let file = file ?? cache.openKept(object) { return file }
     }
     guard caller.lane == .slow else { return nil }
-    readAhead(after: object, node, isKept: false, caller)
-    return try patience.insist(.contents, caller.call) { (call) throws(StoreError) in
+    if patience.isAnswered(.contents) {
+      readAhead(after: object, node, isKept: false, caller)
+    }
+    return try patience.insist(.contents, about: .object(object), caller.call) {
+      (call) throws(StoreError) in
       try cache.open(object, expected: node.told?.size, listed: listed(object, node), call)
     }
   }
@@ -161,7 +164,7 @@ extension FileSystem {
     let isBurst = opens.withLock { $0.opening(folder) }
     guard isBurst else { return }
     do throws(StoreError) {
-      try patience.insist(.names, call) { (call) throws(StoreError) in
+      try patience.insist(.names, about: .folder(folder), call) { (call) throws(StoreError) in
         try listings.confirm(folder, call)
       }
     } catch {

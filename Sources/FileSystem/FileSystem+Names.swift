@@ -100,7 +100,8 @@ extension FileSystem {
       return found ?? (copy, .zero)
     }
     guard caller.lane == .slow else { return nil }
-    return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+    return try patience.insist(.names, about: .folder(folder), caller.call) {
+      (call) throws(StoreError) in
       try listings.asked(name, in: folder, call)
     }
   }
@@ -140,7 +141,8 @@ extension FileSystem {
         return found ?? (copy, .zero)
       }
       guard caller.lane == .slow else { return nil }
-      return try patience.insist(.names, caller.call) { (call) throws(StoreError) in
+      return try patience.insist(.names, about: .folder(folder), caller.call) {
+        (call) throws(StoreError) in
         try listings.point(entry.name, in: folder, call)
       }
     } catch {

@@ -45,7 +45,7 @@ package final class FileSystem: Sendable {
     self.queue = queue
     self.options = options
     keptAttributes = AttributeTable(cache.database)
-    patience = Patience(limit: options.patience)
+    patience = Patience(limit: options.patience, isReached: { store.isReached })
     readAhead = FileReadAhead(cache)
     var listingOptions = ListingOptions(
       maxAge: cache.options.maxAge, limit: cache.options.listingCacheSize, names: options.names,
@@ -96,9 +96,13 @@ package final class FileSystem: Sendable {
 
   private static let mostRenewed = 20_000
 
-  /// Why the store's answers are missing though it is reached, and what is kept is shown; nil while
-  /// it answers.
-  package var trouble: StoreError? { patience.reason }
+  /// What the store does not do though it is reached, and why, for people; nil while it answers.
+  package var trouble: String? {
+    guard let (subject, error) = patience.reason else { return nil }
+    let what = subject == .names ? "folders are" : "files are"
+    let how = error.kind == .timeout ? "the store is silent" : "the store fails"
+    return "\(how) when \(what) asked for: \(error.message)"
+  }
 
   /// The kernel forgot answers that named an inode (FUSE_FORGET). Never waits.
   package func forget(_ inode: UInt64, count: UInt64) {

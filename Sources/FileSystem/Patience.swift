@@ -1,7 +1,8 @@
 import BucketStore
 import Platform
 
-/// Bounds how long the store is waited for by callers whom something kept can answer.
+/// Bounds how long the store is waited for: by callers whom something kept can answer, and by those
+/// for whom only the store can, once it is known to fail.
 ///
 /// The question goes on when its caller has left, so that what it brings is kept for the next one:
 /// on a slow network what is shown lags behind by one look, instead of never being renewed. What is
@@ -10,6 +11,11 @@ import Platform
 /// - while a question has been silent for that long, and no other was answered since it began;
 /// - after a question has failed, for seconds that double from failure to failure; then one
 ///   question goes on behind, and its answer ends it.
+///
+/// Callers with nothing kept wait for their own answer, up to their deadline. Only when questions
+/// about different things have failed one after the other, with no answer in between and for a
+/// second at least, do they learn that at once, without asking: one of them asks from time to time,
+/// and its answer ends it. One thing that is broken says nothing of the others.
 ///
 /// Listings and contents are judged apart, since a store may fail with one and not with the other.
 final class Patience: Sendable {
@@ -29,6 +35,48 @@ final class Patience: Sendable {
     /// The question that finds out whether the store does again.
     var trial: Int?
     var reason: StoreError?
+    /// What the questions were about that have failed since the last answer: two of them at most.
+    var failing: Set<Place> = []
+    /// When the first of those questions began.
+    var failingSince = Instant(nanoseconds: 0)
+    /// How often it was found to fail since it is known to.
+    var trials = 0
+    /// When it was found so last.
+    var tried = Instant(nanoseconds: 0)
+    /// Nobody who has nothing kept asks before this moment, while the store is known to fail.
+    var refuses = Instant(nanoseconds: 0)
+
+    /// Whether it fails with all that is asked about the subject.
+    func isKnownToFail(at now: Instant) -> Bool {
+      failing.count > 1 && now.since(failingSince) >= .seconds(1)
+    }
+
+    /// Why one who has nothing kept need not ask; nil when the store may answer.
+    func refusal(at now: Instant) -> StoreError? {
+      isKnownToFail(at: now) && (trial != nil || now < refuses) ? reason : nil
+    }
+
+    mutating func noteAnswer() {
+      lastAnswer = .now
+      failures = 0
+      reason = nil
+      failing = []
+      trials = 0
+    }
+
+    /// Notes a failure that one with nothing kept has met.
+    mutating func note(_ fault: StoreError, about thing: Place, begun: Instant, _ pauses: Backoff) {
+      failingSince = failing.isEmpty ? begun : min(failingSince, begun)
+      if failing.count < 2 { failing.insert(thing) }
+      reason = fault
+      let now = Instant.now
+      // Many that failed at one time are one failure.
+      guard isKnownToFail(at: now), begun > tried else { return }
+      trials += 1
+      tried = now
+      let cost = Span(nanoseconds: now.since(begun).nanoseconds / 2)
+      refuses = now + min(max(pauses.pause(afterFailures: trials), cost), Patience.longestRefusal)
+    }
   }
 
   private struct State {
@@ -61,15 +109,27 @@ final class Patience: Sendable {
   private let state = Locked(State())
   /// For how long after its rest a failure is still thought of as the store's state.
   private static let memory = Span.seconds(10)
+  private let shortPauses: Backoff
+  private let isReached: @Sendable () -> Bool
+  /// The longest time for which nobody with nothing kept asks.
+  private static let longestRefusal = Span.seconds(15)
 
   /// - Parameters:
   ///   - limit: how long a caller waits who could be answered from what is kept.
   ///   - pauses: for how long nobody waits after failures in a row.
+  ///   - shortPauses: the same for callers with nothing kept; at least as long as half of what the
+  ///     failed question took.
+  ///   - isReached: whether requests are sent at all; while they are not, asking costs nothing, and
+  ///     the answer says why.
   init(
-    limit: Span, pauses: Backoff = Backoff(first: .seconds(2), longest: .seconds(30))
+    limit: Span, pauses: Backoff = Backoff(first: .seconds(2), longest: .seconds(30)),
+    shortPauses: Backoff = Backoff(first: .milliseconds(500), longest: .seconds(5)),
+    isReached: @escaping @Sendable () -> Bool = { true }
   ) {
     self.limit = limit
+    self.isReached = isReached
     self.pauses = pauses
+    self.shortPauses = shortPauses
   }
 
   /// Puts a question that something kept could answer too.
@@ -132,16 +192,22 @@ final class Patience: Sendable {
   }
 
   /// Puts a question that only the store can answer, on the caller's own thread, and learns from it.
+  ///
+  /// - Parameter thing: what the question is about.
+  /// - Throws: `StoreError`, what the question threw; at once, without asking, why others have
+  ///   failed just before.
   func insist<Answer>(
-    _ subject: Subject, _ call: Call, _ question: (Call) throws(StoreError) -> Answer
+    _ subject: Subject, about thing: Place, _ call: Call,
+    _ question: (Call) throws(StoreError) -> Answer
   ) throws(StoreError) -> Answer {
     let begun = Instant.now
+    let id = try beginInsisting(subject, at: begun)
     do throws(StoreError) {
       let answer = try question(call)
-      end(nil, subject, begun, nil)
+      end(id, subject, begun, nil)
       return answer
     } catch {
-      end(nil, subject, begun, error)
+      end(id, subject, begun, error, about: thing)
       throw error
     }
   }
@@ -151,10 +217,13 @@ final class Patience: Sendable {
     state.withLock { $0.records[subject]?.failures == 0 && !$0.isSilent(subject) }
   }
 
-  /// Why what is kept is shown, for people; nil while the store answers.
-  var reason: StoreError? {
+  /// What the store does not answer, and how; nil while it answers.
+  var reason: (subject: Subject, error: StoreError)? {
     let records = state.withLock { $0.records }
-    return Subject.allCases.compactMap { records[$0]?.reason }.first
+    for subject in Subject.allCases {
+      if let error = records[subject]?.reason { return (subject, error) }
+    }
+    return nil
   }
 
   /// Thinks well of the store again: the network is back, or the person wants to see what is new.
@@ -166,6 +235,8 @@ final class Patience: Sendable {
         state.records[subject]?.rests = Instant(nanoseconds: 0)
         state.records[subject]?.trial = nil
         state.records[subject]?.reason = nil
+        state.records[subject]?.failing = []
+        state.records[subject]?.trials = 0
       }
     }
   }
@@ -188,20 +259,36 @@ final class Patience: Sendable {
     }
   }
 
+  /// - Returns: the number of the question; it is the trial while the store is known to fail.
+  private func beginInsisting(_ subject: Subject, at now: Instant) throws(StoreError) -> Int {
+    let isReached = isReached()
+    return try state.withLock { (state) throws(StoreError) -> Int in
+      if isReached, let refusal = state.records[subject]?.refusal(at: now) { throw refusal }
+      state.lastID += 1
+      if let record = state.records[subject], record.isKnownToFail(at: now), record.trial == nil {
+        state.records[subject]?.trial = state.lastID
+      }
+      return state.lastID
+    }
+  }
+
   /// Notes how a question ended that began at a moment.
-  private func end(_ id: Int?, _ subject: Subject, _ begun: Instant, _ fault: StoreError?) {
+  private func end(
+    _ id: Int, _ subject: Subject, _ begun: Instant, _ fault: StoreError?, about thing: Place? = nil
+  ) {
     state.withLock { state in
-      if let id { state.silent[id] = nil }
+      state.silent[id] = nil
       guard var record = state.records[subject] else { return }
       defer { state.records[subject] = record }
-      if let id, record.trial == id { record.trial = nil }
+      if record.trial == id { record.trial = nil }
       switch fault?.kind {
       case nil, .notFound, .refused, .conflict, .exists, .tooLarge, .typeRefused, .keyRefused,
         .unsupported, .sessionExpired:
-        record.lastAnswer = .now
-        record.failures = 0
-        record.reason = nil
+        record.noteAnswer()
       case .throttled, .server, .damaged, .connectivity, .timeout:
+        if let fault, let thing {
+          record.note(fault, about: thing, begun: begun, shortPauses)
+        }
         // Many that failed at one time are one failure.
         guard begun > record.failed || record.failures == 0 else { return }
         record.failures += 1

@@ -51,13 +51,15 @@ final class SlowLane: Sendable {
       state.waiting[state.lastID] = cancellation
       return state.lastID
     }
+    // The time in line counts too.
+    let pulse = Pulse()
     let caller = Caller(
       processID: request.processID, lane: lane,
-      call: Call(timeout: timeout, cancellation: cancellation))
+      call: Call(timeout: timeout, cancellation: cancellation, pulse: pulse))
     // Registered before any other thread can answer: the request may be gone right after.
     request.onInterrupt(id) { request, number in Server.interrupted(request, number) }
     let waiting = WaitingRequest(
-      id, request, caller, operation, server, deadline: .now + timeout)
+      id, request, caller, operation, server, deadline: caller.call.deadline)
     Self.add(waiting, to: lane == .brief ? brief : slow, state)
   }
 

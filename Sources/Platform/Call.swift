@@ -4,11 +4,41 @@ package struct Call: Sendable {
   package var timeout: Span
   /// Stops the call from another thread.
   package var cancellation: Cancellation
+  /// Since when it has been waiting, for work that waited elsewhere before; nil for what begins to
+  /// wait where it is handed over.
+  package var pulse: Pulse?
 
-  package init(timeout: Span = .seconds(10), cancellation: Cancellation = Cancellation()) {
+  package init(
+    timeout: Span = .seconds(10), cancellation: Cancellation = Cancellation(), pulse: Pulse? = nil
+  ) {
     self.timeout = timeout
     self.cancellation = cancellation
+    self.pulse = pulse
   }
+
+  /// The moment from which its time counts.
+  package var waitingSince: Instant { pulse?.last ?? .now }
+
+  /// When its time is over, if nothing gets on until then.
+  package var deadline: Instant { waitingSince + timeout }
+
+  /// The other side has said something: its time begins anew.
+  package func getsOn() { pulse?.beat() }
+}
+
+/// When a piece of work last got on, wherever it has been waiting since.
+package final class Pulse: Sendable {
+  private let moment: Locked<Instant>
+
+  /// - Parameter moment: since when it waits.
+  package init(_ moment: Instant = .now) {
+    self.moment = Locked(moment)
+  }
+
+  package var last: Instant { moment.withLock { $0 } }
+
+  /// It gets on now.
+  package func beat() { moment.withLock { $0 = .now } }
 }
 
 /// Stops work from another thread, once and for good.

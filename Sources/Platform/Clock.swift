@@ -25,6 +25,12 @@ package struct Span: Hashable, Comparable, Sendable {
   /// In seconds, with a fraction.
   package var seconds: Double { Double(nanoseconds) / 1e9 }
 
+  /// For people, in seconds with one decimal at most, as in `10 s` or `2.5 s`.
+  package var text: String {
+    let tenths = (nanoseconds &+ 50_000_000) / 100_000_000
+    return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
+  }
+
   package static func < (left: Span, right: Span) -> Bool { left.nanoseconds < right.nanoseconds }
   /// Wraps around past 292 years.
   package static func + (left: Span, right: Span) -> Span {

@@ -37,6 +37,13 @@ package struct Directory: ~Copyable, Sendable {
     staysOnMount = stayingOnMount
   }
 
+  /// Leads to another folder from this moment on, for all that use it meanwhile too (dup3(2)).
+  package func lead(to other: borrowing Directory) throws(Errno) {
+    if let refusal { throw refusal }
+    let (old, new) = (descriptor, other.descriptor)
+    _ = try check { bucketfs_dup3(new, old, O_CLOEXEC) }
+  }
+
   /// Opens a relative path without following symlinks or leaving the folder.
   ///
   /// - Throws: `Errno`; EXDEV when the path would leave the folder, or its mount where it stays on

@@ -50,6 +50,23 @@ package final class DirectoryLock: Sendable {
     sign(directory)
   }
 
+  /// Locks the folder that is at the path now instead, since the locked one was removed.
+  ///
+  /// Does not wait for a program that holds it; it is signed by whoever fills it.
+  /// - Throws: `Failure`; then the old one stays locked.
+  package func move(to directory: borrowing Directory, at path: String) throws(Failure) {
+    let opened = try Self.take(directory, tries: 1)
+    guard Self.leads(path, to: opened.descriptor) else {
+      opened.unlock()
+      throw .system(.stale)
+    }
+    let new = Locked<File?>(opened)
+    folder.withLock { folder in
+      folder?.unlock()
+      folder = new.withLock { $0.take() }
+    }
+  }
+
   /// Lets another program have the folder.
   package func release() {
     folder.withLock { folder in
@@ -66,15 +83,17 @@ package final class DirectoryLock: Sendable {
     }
   }
 
-  private static func take(_ directory: borrowing Directory) throws(Failure) -> File {
+  private static func take(_ directory: borrowing Directory, tries: Int = tries) throws(Failure)
+    -> File
+  {
     do throws(Errno) {
       let opened = try directory.open(".", O_RDONLY | O_DIRECTORY)
       // A program that was killed holds what it held until the last of its threads has ended.
-      for _ in 0..<Self.tries {
+      for number in 1...tries {
         if flock(opened.descriptor, LOCK_EX | LOCK_NB) == 0 { return opened }
         let error = Errno.last
         guard error == .again else { throw error }
-        usleep(Self.pause)
+        if number < tries { usleep(Self.pause) }
       }
     } catch {
       throw .system(error)

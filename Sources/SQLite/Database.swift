@@ -47,6 +47,8 @@ package final class Database: Sendable {
     var generation = 0
     /// The file that the writer has open; nil in memory.
     var file: FileNumber?
+    /// Its log, once that was seen.
+    var log: FileNumber?
   }
 
   /// What tells a file from another one of its name.
@@ -98,10 +100,23 @@ package final class Database: Sendable {
     writer.withLock({ $0 })?.join()
   }
 
-  /// Makes the file anew where it is not the one that was opened any more.
+  /// Makes the file anew where it is not the one that was opened any more, or has lost its log.
   package func checkFile() {
-    guard let file = readers.withLock({ $0.file }), FileNumber(path) != file else { return }
+    guard let file = readers.withLock({ $0.file }) else { return }
+    let log = FileNumber(path + "-wal")
+    let isWhole = readers.withLock { readers -> Bool in
+      // SQLite keeps a log that it has begun as long as the file is open.
+      if readers.log == nil { readers.log = log }
+      return readers.log == log
+    }
+    if FileNumber(path) == file, isWhole { return }
     spoil(DatabaseError(code: 14, message: "\(path) was removed or replaced"))
+  }
+
+  /// Makes a database that is in memory anew, since a file can be made again.
+  package func renew() {
+    guard isInMemory else { return }
+    spoil(DatabaseError(code: 14, message: "it was in memory alone"))
   }
 
   /// Has the database made anew.
@@ -286,7 +301,10 @@ package final class Database: Sendable {
       let made = try remake()
       let file = made.isInMemory ? nil : FileNumber(path)
       install(made)
-      readers.withLock { $0.file = file }
+      readers.withLock { readers in
+        readers.file = file
+        readers.log = nil
+      }
     } catch {
       Log.error("\(path) cannot be made anew: \(error)")
     }

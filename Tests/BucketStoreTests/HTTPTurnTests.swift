@@ -10,8 +10,8 @@ import Testing
   ) throws -> Transfer {
     let request = HTTPRequest("GET", "http://127.0.0.1:1/")
     return Transfer(
-      request, to: try request.checked(insecure: false), sink: sink, timeout: timeout,
-      pulses: TransferPulses(questions: pulse))
+      request, to: try request.checked(insecure: false), sink: sink,
+      Call(timeout: timeout), pulses: TransferPulses(questions: pulse))
   }
 
   private func isTimeout(_ outcome: Transfer.Outcome) -> Bool {
@@ -48,6 +48,47 @@ import Testing
     #expect(isTimeout(transfer.wait()))
   }
 
+  private func queued(_ count: Int, uploads isUpload: Bool) throws -> [Transfer] {
+    try (0..<count).map { _ in
+      var request = HTTPRequest("GET", "http://127.0.0.1:1/")
+      if isUpload { request.payload = .source(NoBytes(), 0..<1, progress: { _ in }) }
+      return Transfer(
+        request, to: try request.checked(insecure: false), sink: isUpload ? nil : SignSink {},
+        Call(), pulses: TransferPulses())
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func bytesOfOneWayDoNotStopThoseOfTheOther(uploadsHang: Bool) throws {
+    var queue = TransferQueue(slots: 16)
+    for transfer in try queued(100, uploads: uploadsHang) { queue.add(transfer) }
+    var hanging = 0
+    while queue.startNext() != nil { hanging += 1 }
+    #expect(hanging == 12)
+    let others = try queued(4, uploads: !uploadsHang)
+    for transfer in others { queue.add(transfer) }
+    for transfer in others {
+      #expect(queue.canStart)
+      #expect(queue.startNext() === transfer)
+    }
+    #expect(!queue.canStart)
+  }
+
+  @Test(arguments: [1, 2, 3, 4])
+  func fewSlotsServeEveryWay(slots: Int) throws {
+    for isUpload in [true, false] {
+      var queue = TransferQueue(slots: slots)
+      let transfers = try queued(3, uploads: isUpload)
+      for transfer in transfers { queue.add(transfer) }
+      for transfer in transfers {
+        while queue.startNext() != nil {}
+        queue.finished(transfer)
+      }
+      while queue.startNext() != nil {}
+      #expect(queue.removeAll().isEmpty)
+    }
+  }
+
   @Test func downloadsThatWaitForATurnOutlastTheirTime() throws {
     let client = try HTTPClient(HTTPOptions(active: 4))
     let release = Cancellation()
@@ -75,6 +116,10 @@ import Testing
     #expect(failures.allSatisfy { $0 == nil })
     #expect(signs.withLock { $0 }.count == 5, "those in line are told so too")
   }
+}
+
+private final class NoBytes: PutSource {
+  func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int { 0 }
 }
 
 /// Takes all bytes, and reports the signs of life.

@@ -1,4 +1,4 @@
-import BucketStore
+@testable import BucketStore
 import Platform
 import TestSupport
 import Testing
@@ -29,6 +29,41 @@ import Testing
     let fixture = try ConnectedFixture(server.url)
     #expect(fixture.ask().error?.kind == .server)
     #expect(server.requests.count == 3)
+  }
+
+  @Test func whileEverythingFailsNothingIsTriedAgainUntilSomethingIsAnswered() throws {
+    let fails = Locked(true)
+    let server = try FlakyServer { connection, _ in
+      connection.answer(fails.withLock { $0 } ? "503 Busy" : "200 OK", "body")
+    }
+    let fixture = try ConnectedFixture(server.url)
+    func requests(_ body: () -> StoreError?) -> Int {
+      let before = server.requests.count
+      #expect((body() != nil) == fails.withLock { $0 })
+      return server.requests.count - before
+    }
+    #expect(requests { fixture.ask().error } == 3)
+    #expect(requests { fixture.ask().error } == 1)
+    #expect(requests { fixture.read("x", into: CollectingSink()) } == 3, "objects fare apart")
+    #expect(requests { fixture.read("x", into: CollectingSink()) } == 1)
+    fails.withLock { $0 = false }
+    #expect(requests { fixture.ask().error } == 1)
+    fails.withLock { $0 = true }
+    #expect(requests { fixture.ask().error } == 3)
+  }
+
+  @Test func aStoreThatAnswersOthersMeanwhileIsBusyAndDoesNotFail() {
+    let fortune = Fortune()
+    let begun = Instant.now
+    fortune.succeeded()
+    fortune.ended(.throttled, begun: begun)
+    #expect(!fortune.isBad)
+    fortune.ended(.timeout, begun: .now)
+    #expect(!fortune.isBad, "silence is the network's matter")
+    fortune.ended(.server, begun: .now)
+    #expect(fortune.isBad)
+    fortune.ended(.notFound, begun: .now)
+    #expect(!fortune.isBad, "a refusal is an answer")
   }
 
   @Test func whatCannotPassIsAskedOnce() throws {

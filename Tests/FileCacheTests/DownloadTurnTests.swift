@@ -23,6 +23,44 @@ import Testing
     #expect(try cache.contents(name, Call(timeout: .seconds(2))) == version.bytes)
   }
 
+  @Test func theTimeThatACallerHasWaitedElsewhereCounts() throws {
+    let silence: ScriptedStore.Answer = { (_, _, call) throws(StoreError) in
+      _ = call.cancellation.sleep(until: .now + .seconds(600))
+      throw StoreError(.cancelled, "let go")
+    }
+    fixture.script.play(silence)
+    let cache = try fixture.cache()
+    let start = Instant.now
+    let early = Pulse(Instant(nanoseconds: start.nanoseconds - 601_000_000_000))
+    do throws(StoreError) {
+      _ = try cache.open(name, Call(timeout: .seconds(600), pulse: early))
+      Issue.record("it was opened")
+    } catch {
+      #expect(error.kind == .timeout)
+    }
+    #expect(Instant.now.since(start) < .seconds(300))
+  }
+
+  @Test func theTimeCountsFromTheLastSignOfLife() throws {
+    let oneSign: ScriptedStore.Answer = { (_, sink, call) throws(StoreError) in
+      _ = call.cancellation.sleep(until: .now + .milliseconds(500))
+      sink.goesOn()
+      _ = call.cancellation.sleep(until: .now + .seconds(600))
+      throw StoreError(.cancelled, "let go")
+    }
+    fixture.script.play(oneSign)
+    let cache = try fixture.cache()
+    let start = Instant.now
+    do throws(StoreError) {
+      _ = try cache.open(name, Call(timeout: .seconds(8)))
+      Issue.record("it was opened")
+    } catch {
+      #expect(error.kind == .timeout)
+    }
+    // Looked at once in that time only, it would be 17 s.
+    #expect(Instant.now.since(start) < .seconds(15))
+  }
+
   @Test func aReaderWaitsForAThreadAsLongAsOtherDownloadsGetSomewhere() throws {
     var random = SeededGenerator(seed: 7)
     let version = Version(random.bytes(1000))
@@ -37,7 +75,7 @@ import Testing
     let line = try Platform.Thread(name: "line") {
       for _ in 0..<300 {
         usleep(10_000)
-        cache.signs.withLock { $0 += 1 }
+        cache.lastSign.withLock { $0 = .now }
       }
       weir.open(to: .max)
     }

@@ -74,13 +74,65 @@ import Testing
   @Test func theFailureIsToldAndOverWhenTheStoreAnswersAgain() throws {
     failListings(failure)
     #expect(try fixture.names("b/many").count == 20)
-    #expect(fixture.tree.trouble == failure)
+    #expect(fixture.tree.trouble == "the store fails when folders are asked for: 503")
     failListings(nil)
     fixture.store.put("b", "many/new", [7])
     let deadline = Instant.now + .seconds(60)
     while try fixture.names("b/many").count == 20, Instant.now < deadline { usleep(20_000) }
     #expect(try fixture.names("b/many").count == 21)
     #expect(fixture.tree.trouble == nil)
+  }
+
+  /// Opens a file that is not kept.
+  ///
+  /// - Returns: why that failed; nil when it did not.
+  private func openCold(_ number: Int) throws -> Errno? {
+    let inode = try fixture.inode(ByteString("b/cold/\(number)"))
+    do throws(Failure) {
+      try fixture.tree.open(inode, flags: O_RDONLY, TreeFixture.slow).close()
+      return nil
+    } catch {
+      return error.errno
+    }
+  }
+
+  private func putCold() throws {
+    for number in 0..<60 { fixture.store.put("b", ByteString("cold/\(number)"), [9]) }
+    fixture.tree.distrust()
+    #expect(try fixture.names("b/cold").count == 60)
+    fixture.store.forgetRequests()
+  }
+
+  @Test func whatIsNotKeptIsRefusedAtOnceWhileEverythingFails() throws {
+    try putCold()
+    fixture.store.fail(.get, with: failure)
+    #expect(try openCold(0) == .io)
+    #expect(requests(.get) == 3, "the first one is tried again")
+    let end = Instant.now + .milliseconds(1200)
+    while Instant.now < end {
+      #expect(try openCold(1) == .io)
+      usleep(50_000)
+    }
+    fixture.store.forgetRequests()
+    let start = Instant.now
+    for number in 2..<60 { #expect(try openCold(number) == .io) }
+    // Three tries each would be 174; one is let through from time to time.
+    let probes = 1 + Int(Instant.now.since(start).seconds * 5)
+    #expect(requests(.get) <= probes, "\(requests(.get))")
+    #expect(try fixture.contents("b/many/3") == [4], "what is kept is served")
+    fixture.store.fail(.get, with: nil)
+    let deadline = Instant.now + .seconds(60)
+    while try openCold(2) != nil, Instant.now < deadline { usleep(20_000) }
+    for number in 3..<60 { #expect(try openCold(number) == nil) }
+  }
+
+  @Test func oneBrokenObjectDoesNotKeepTheOthersFromBeingOpened() throws {
+    try putCold()
+    fixture.store.fail(.get, with: failure)
+    let end = Instant.now + .milliseconds(1500)
+    while Instant.now < end { #expect(try openCold(0) == .io) }
+    fixture.store.fail(.get, with: nil)
+    for number in 1..<60 { #expect(try openCold(number) == nil) }
   }
 
   @Test func whatIsNotKeptFailsAllTheSame() throws {

@@ -82,10 +82,10 @@ import Testing
   }
 
   @Test func filesInNoOrderAreFetchedAlone() throws {
-    for number in [50, 3, 31, 12, 44, 20, 58, 8, 37, 26] {
-      _ = try fixture.contents("b/" + ByteString(key(number)))
-    }
-    usleep(100_000)
+    let order = [50, 3, 31, 12, 44, 20, 58, 8, 37, 26]
+    for number in order { _ = try fixture.contents("b/" + ByteString(key(number))) }
+    // What an open starts is on its way when it returns.
+    #expect(eventually { fixture.tree.readAhead.isIdle })
     #expect(gets.count == 10)
   }
 
@@ -120,7 +120,8 @@ import Testing
       #expect(try fixture.read(handle) == bytes(number))
       handle.close()
     }
-    usleep(100_000)
+    // What an open starts is on its way when it returns.
+    #expect(eventually { fixture.tree.readAhead.isIdle })
     #expect(gets.count == 10)
   }
 }

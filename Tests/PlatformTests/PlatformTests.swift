@@ -167,6 +167,13 @@ import Testing
     #expect(moment.timespec.tv_nsec == 500_000_000)
   }
 
+  @Test func spansAreToldInSeconds() {
+    #expect(Span.seconds(10).text == "10 s")
+    #expect(Span.milliseconds(2_500).text == "2.5 s")
+    #expect(Span.milliseconds(9_287).text == "9.3 s")
+    #expect(Span.milliseconds(20).text == "0 s")
+  }
+
   @Test func hugeTimesAreCutNotWrapped() {
     #expect(Timestamp(seconds: .max).nanoseconds == .max)
     #expect(Span.seconds(1e300).nanoseconds > 0)

@@ -65,6 +65,20 @@ struct ReportTests {
     #expect(queue.unsent == 11)
   }
 
+  @Test func theNetworksLineSaysWhatIsTrue() {
+    var report = StatusReport(state: "serving", mountpoint: "/m", source: "s")
+    report.network = "online"
+    #expect(report.text.contains("  network   online\n"))
+    report.networkReason = "the store is silent when files are asked for: h: no answer within 10 s"
+    #expect(
+      report.text.contains(
+        "  network   online, but the store is silent when files are asked for: "
+          + "h: no answer within 10 s\n"))
+    report.network = "offline"
+    report.networkReason = "h: cannot be connected to"
+    #expect(report.text.contains("  network   offline: h: cannot be connected to\n"))
+  }
+
   @Test func theStatusOfADeadMountHasEveryKey() throws {
     let line = text(StatusReport.sample)
     let keys = try #require(

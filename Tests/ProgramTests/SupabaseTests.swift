@@ -110,6 +110,33 @@ extension ProgramTests {
       #expect(outcome.error.contains("there is no bucket music"))
     }
 
+    @Test func aMissingFolderIsToldAndMountedAllTheSame() throws {
+      let person = try person()
+      let outcome = try mount(person, "supabase:\(url)/photos/2025")
+      #expect(outcome.code == 0)
+      #expect(outcome.error.contains("there is nothing below 2025/ in the bucket photos"))
+      #expect(outcome.error.contains("hint: it is mounted all the same"))
+      #expect(try FileManager.default.contentsOfDirectory(atPath: person.mountpoint).isEmpty)
+      try person.unmount()
+      let there = try mount(person, "supabase:\(url)/photos/2024")
+      #expect(there.code == 0)
+      #expect(there.error == "")
+      try person.unmount()
+    }
+
+    @Test func thatThereIsNoBucketIsTold() throws {
+      let empty = try StorageEmulator()
+      let person = try Person()
+      person.environment["SUPABASE_KEY"] = empty.serviceKey
+      let outcome = try mount(person, "supabase:http://127.0.0.1:\(try empty.start())")
+      #expect(outcome.code == 0)
+      #expect(outcome.error.contains("there is no bucket to show"))
+      #expect(outcome.error.contains("-o bucket=NAME"))
+      #expect(try FileManager.default.contentsOfDirectory(atPath: person.mountpoint).isEmpty)
+      try person.unmount()
+      empty.stop()
+    }
+
     @Test func aMountWithoutTheNetworkComesUpAndSaysSo() throws {
       let person = try person()
       #expect(try mount(person, "supabase:\(url)").code == 0)
@@ -121,6 +148,7 @@ extension ProgramTests {
       #expect(outcome.code == 0)
       #expect(outcome.error.contains("the store cannot be reached"))
       #expect(outcome.error.contains("hint: it is mounted all the same"))
+      #expect(outcome.error.components(separatedBy: "bucketfs: ").count == 2, "said once")
       let status = try person.status()
       #expect(status["network"] as? String == "offline")
       #expect(status["network_reason"] is String)

@@ -52,7 +52,7 @@ package final class HTTPClient: HTTPTransport {
     throws(StoreError) -> HTTPResponse
   {
     let target = try request.checked(insecure: options.insecure)
-    let transfer = Transfer(request, to: target, sink: sink, timeout: call.timeout, pulses: pulses)
+    let transfer = Transfer(request, to: target, sink: sink, call, pulses: pulses)
     let handler = call.cancellation.onCancel { transfer.cancel() }
     defer { call.cancellation.remove(handler) }
     try mailbox.submit(transfer)
@@ -61,8 +61,7 @@ package final class HTTPClient: HTTPTransport {
     case .failed(let error): throw error
     case .left(.timeout):
       mailbox.abandon(transfer, timedOut: true)
-      throw StoreError(
-        .timeout, "\(target.host): no answer within \(call.timeout.seconds) seconds")
+      throw StoreError(.timeout, "\(target.host): no answer within \(call.timeout.text)")
     case .left(let kind):
       mailbox.abandon(transfer, timedOut: false)
       throw StoreError(kind, "\(target.host): the request was stopped")

@@ -2,7 +2,8 @@ import CCurl
 
 /// How an `HTTPClient` goes about its work.
 package struct HTTPOptions: Sendable {
-  /// Requests on the wire at a time; the others wait in the client's own queue. 1 to 64.
+  /// Requests on the wire at a time, 1 to 64, and uploads up to a quarter more; the others wait in
+  /// the client's own queue.
   ///
   /// More cost speed: libcurl walks all its handles at every step (4,000 at once ran at a third of
   /// the rate of 16 at a time).

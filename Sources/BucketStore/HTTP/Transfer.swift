@@ -36,7 +36,7 @@ final class Transfer: Sendable {
     var isInCaller = false
     /// The waiting thread wants to leave as soon as the sink or source has returned.
     var wantsWakeUp = false
-    var lastProgress = Instant.now
+    var lastProgress: Instant
     /// It waits for a slot.
     var isQueued = true
   }
@@ -47,21 +47,25 @@ final class Transfer: Sendable {
   let timeout: Span
   /// Whether it carries an object's bytes, one way or the other.
   let isBulk: Bool
-  private let state = Locked(State())
+  /// Whether it sends them.
+  let isUpload: Bool
+  private let state: Locked<State>
+  private let made = Instant.now
   /// When any transfer of its kind, bulk or not, last moved a byte. A leaf: it may be locked under
   /// `state`.
   private let pulse: Locked<Instant>
 
   init(
-    _ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, timeout: Span,
+    _ request: HTTPRequest, to target: HTTPTarget, sink: (any HTTPSink)?, _ call: Call,
     pulses: TransferPulses
   ) {
     self.request = request
     self.target = target
     self.sink = sink
-    self.timeout = timeout
-    let isBulk = if case .source = request.payload { true } else { sink != nil }
-    self.isBulk = isBulk
+    timeout = call.timeout
+    state = Locked(State(lastProgress: call.waitingSince))
+    isUpload = if case .source = request.payload { true } else { false }
+    isBulk = isUpload || sink != nil
     pulse = isBulk ? pulses.objects : pulses.questions
   }
 
@@ -91,8 +95,11 @@ final class Transfer: Sendable {
     }
   }
 
+  /// What others moved before it was made is none of its progress.
   private func lastSign(_ state: State) -> Instant {
-    state.isQueued ? max(state.lastProgress, pulse.withLock { $0 }) : state.lastProgress
+    guard state.isQueued else { return state.lastProgress }
+    let others = pulse.withLock { $0 }
+    return others > made ? max(state.lastProgress, others) : state.lastProgress
   }
 
   /// Ends the wait; from any thread.

@@ -1,15 +1,32 @@
 /// Transfers that wait for a slot, and the count of those that have one. Net thread only.
 ///
-/// Questions (listings, facts, sign-in) and what carries objects (a sink, or a source of bytes)
-/// queue apart, and a quarter of the slots is out of reach for each while the other wants it: a
-/// folder opens while large objects stream, and those go on under a storm of questions.
+/// Questions (listings, facts, sign-in), objects that come, and bytes that go out queue apart. A
+/// quarter of the slots is out of reach for questions while the others want it, and for the others
+/// always: a folder opens while large objects stream, and those go on under a storm of questions.
+/// As many more are there for uploads alone, and uploads take no more than half of the slots beside
+/// those: where the transfers of one way all hang, the other goes on.
 struct TransferQueue {
+  /// What a transfer carries.
+  private enum Kind: CaseIterable {
+    case question
+    case upload
+    case download
+
+    init(_ transfer: Transfer) {
+      self = !transfer.isBulk ? .question : transfer.isUpload ? .upload : .download
+    }
+  }
+
+  private struct Line {
+    var waiting: [Transfer] = []
+    var running = 0
+  }
+
   private let slots: Int
   private let reserve: Int
-  private var questions: [Transfer] = []
-  private var objects: [Transfer] = []
-  private var runningQuestions = 0
-  private var runningObjects = 0
+  private var questions = Line()
+  private var uploads = Line()
+  private var downloads = Line()
 
   init(slots: Int) {
     self.slots = slots
@@ -17,49 +34,63 @@ struct TransferQueue {
   }
 
   mutating func add(_ transfer: Transfer) {
-    if transfer.isBulk { objects.append(transfer) } else { questions.append(transfer) }
+    withLine(Kind(transfer)) { $0.waiting.append(transfer) }
   }
 
   mutating func remove(_ transfer: Transfer) {
-    questions.removeAll { $0 === transfer }
-    objects.removeAll { $0 === transfer }
+    withLine(Kind(transfer)) { line in line.waiting.removeAll { $0 === transfer } }
   }
 
   mutating func removeAll() -> [Transfer] {
-    defer {
-      questions = []
-      objects = []
+    Kind.allCases.flatMap { kind in
+      withLine(kind) { line in
+        defer { line.waiting = [] }
+        return line.waiting
+      }
     }
-    return questions + objects
   }
 
-  var canStart: Bool { canStartQuestion || canStartObject }
+  var canStart: Bool { Kind.allCases.contains { canStart($0) } }
 
   /// The next transfer that may start; it holds a slot until `finished`.
   mutating func startNext() -> Transfer? {
-    if canStartQuestion {
-      runningQuestions += 1
-      return questions.removeFirst()
+    guard let kind = Kind.allCases.first(where: { canStart($0) }) else { return nil }
+    return withLine(kind) { line in
+      line.running += 1
+      return line.waiting.removeFirst()
     }
-    if canStartObject {
-      runningObjects += 1
-      return objects.removeFirst()
-    }
-    return nil
   }
 
   mutating func finished(_ transfer: Transfer) {
-    if transfer.isBulk { runningObjects -= 1 } else { runningQuestions -= 1 }
+    withLine(Kind(transfer)) { $0.running -= 1 }
   }
 
-  private var isFull: Bool { runningQuestions + runningObjects >= slots }
-
-  private var canStartQuestion: Bool {
-    !questions.isEmpty && !isFull
-      && (objects.isEmpty || runningQuestions < slots - reserve)
+  private mutating func withLine<Result>(_ kind: Kind, _ body: (inout Line) -> Result) -> Result {
+    switch kind {
+    case .question: body(&questions)
+    case .upload: body(&uploads)
+    case .download: body(&downloads)
+    }
   }
 
-  private var canStartObject: Bool {
-    !objects.isEmpty && !isFull && runningObjects < slots - reserve
+  /// Transfers of bytes in slots that are not for uploads alone.
+  private var objects: Int { downloads.running + max(0, uploads.running - reserve) }
+
+  private var hasRoom: Bool { questions.running + objects < slots }
+
+  private var hasRoomForObjects: Bool { hasRoom && objects < slots - reserve }
+
+  private func canStart(_ kind: Kind) -> Bool {
+    switch kind {
+    case .question:
+      let isAlone = uploads.waiting.isEmpty && downloads.waiting.isEmpty
+      return !questions.waiting.isEmpty && hasRoom
+        && (isAlone || questions.running < slots - reserve)
+    case .upload:
+      let most = max(1, slots / 2)
+      return !uploads.waiting.isEmpty
+        && (uploads.running < reserve || (hasRoomForObjects && uploads.running < reserve + most))
+    case .download: return !downloads.waiting.isEmpty && hasRoomForObjects
+    }
   }
 }

@@ -4,11 +4,14 @@ package import Platform
 ///
 /// Offline and disabled calls fail at once and send nothing. What a store asks to try later, a
 /// failure of its own and damaged bytes are tried again a few times, as long as the call's time
-/// allows: never once a byte has been handed on.
+/// allows: never once a byte has been handed on. While it fails that way with everything of one kind
+/// (objects, or questions), nothing of that kind is tried again: one answer ends it.
 package final class ConnectedStore: BucketStore {
   private let store: any BucketStore
   private let network: Network
   private let retry: RetryPolicy
+  private let questions = Fortune()
+  private let objects = Fortune()
 
   package init(
     _ store: any BucketStore, network: Network, retry: RetryPolicy = RetryPolicy()
@@ -23,27 +26,33 @@ package final class ConnectedStore: BucketStore {
 
   package var session: SessionState { store.session }
 
+  package var isReached: Bool {
+    let state = network.current
+    return state == .online || state == .restoring
+  }
+
   package func buckets(_ call: Call) throws(StoreError) -> [BucketInfo] {
-    try run(call) { (call, _) throws(StoreError) in try store.buckets(call) }
+    try run(call, questions) { (call, _) throws(StoreError) in try store.buckets(call) }
   }
 
   package func bucketExists(_ bucket: ByteString, _ call: Call) throws(StoreError) -> Bool {
-    try run(call) { (call, _) throws(StoreError) in try store.bucketExists(bucket, call) }
+    try run(call, questions) { (call, _) throws(StoreError) in try store.bucketExists(bucket, call)
+    }
   }
 
   package func list(_ request: ListRequest, _ call: Call) throws(StoreError) -> ListPage {
-    try run(call) { (call, _) throws(StoreError) in try store.list(request, call) }
+    try run(call, questions) { (call, _) throws(StoreError) in try store.list(request, call) }
   }
 
   package func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
-    try run(call) { (call, _) throws(StoreError) in try store.info(object, call) }
+    try run(call, questions) { (call, _) throws(StoreError) in try store.info(object, call) }
   }
 
   package func get(_ request: GetRequest, into sink: any GetSink, _ call: Call)
     throws(StoreError) -> GetOutcome
   {
     let begun = Locked(false)
-    return try run(call, mayRepeat: { !begun.withLock { $0 } }) {
+    return try run(call, objects, mayRepeat: { !begun.withLock { $0 } }) {
       (call, passage) throws(StoreError) in
       try store.get(request, into: WatchedSink(sink, passage, begun), call)
     }
@@ -52,31 +61,40 @@ package final class ConnectedStore: BucketStore {
   /// Runs one call, again where that may help.
   ///
   /// - Parameters:
+  ///   - fortune: how calls of this kind have been faring; nil where that decides nothing.
   ///   - mayRepeat: asked before each further try.
   ///   - helps: for which failures there is one.
   func run<Result>(
-    _ call: Call, mayRepeat: () -> Bool = { true },
+    _ call: Call, _ fortune: Fortune? = nil, mayRepeat: () -> Bool = { true },
     helps: (StoreError.Kind) -> Bool = RetryPolicy.helps,
     _ body: (Call, Passage) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    let end = Instant.now + call.timeout
-    var timeout = call.timeout
+    let begun = Instant.now
+    let end = call.deadline
+    let tries = fortune?.isBad ?? false ? 1 : retry.tries
+    // Only the first try has waited before.
+    var inner = call
     var failures = 0
     while true {
-      let passage = try network.admit(call)
+      let passage = try network.admit(inner)
       let failure: StoreError
       do throws(StoreError) {
-        let inner = Call(timeout: timeout, cancellation: passage.cancellation)
+        inner.cancellation = passage.cancellation
         let result = try body(inner, passage)
         _ = network.finish(passage, nil)
         network.noteSession(store.session)
+        fortune?.succeeded()
+        call.getsOn()
         return result
       } catch {
         failure = network.finish(passage, error) ?? error
         network.noteSession(store.session)
       }
       failures += 1
-      guard failures < retry.tries, helps(failure.kind), mayRepeat() else {
+      guard failures < tries, helps(failure.kind), mayRepeat() else {
+        // Once bytes have come, the store does.
+        if mayRepeat() { fortune?.ended(failure.kind, begun: begun) }
+        if Evidence(failure) == .answer { call.getsOn() }
         throw failure
       }
       let next = Instant.now + retry.pauses.pause(afterFailures: failures)
@@ -84,7 +102,8 @@ package final class ConnectedStore: BucketStore {
       if call.cancellation.sleep(until: next) {
         throw StoreError(.cancelled, "stopped while waiting for another try")
       }
-      timeout = max(end.since(.now), .milliseconds(100))
+      inner = Call(
+        timeout: max(end.since(.now), .milliseconds(100)), cancellation: call.cancellation)
     }
   }
 }

@@ -18,9 +18,11 @@ package final class ConnectedTransport: HTTPTransport {
   {
     let passage = try network.admit(call, evenOffline: true)
     do throws(StoreError) {
-      let inner = Call(timeout: call.timeout, cancellation: passage.cancellation)
+      let inner = Call(
+        timeout: call.timeout, cancellation: passage.cancellation, pulse: call.pulse)
       let response = try transport.perform(request, into: sink, inner)
       _ = network.release(passage, nil)
+      call.getsOn()
       return response
     } catch {
       throw network.release(passage, error) ?? error

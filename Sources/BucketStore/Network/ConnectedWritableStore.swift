@@ -21,6 +21,8 @@ package final class ConnectedWritableStore: WritableStore {
 
   package var session: SessionState { connected.session }
 
+  package var isReached: Bool { connected.isReached }
+
   package func buckets(_ call: Call) throws(StoreError) -> [BucketInfo] {
     try connected.buckets(call)
   }

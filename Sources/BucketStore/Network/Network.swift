@@ -126,10 +126,11 @@ package final class Network: Sendable {
   /// Lets a call pass, or refuses it at once.
   ///
   /// - Parameter evenOffline: for what finds out whether the store is reached.
-  /// - Throws: `StoreError` of kind `disabled` or `offline`.
+  /// - Throws: `StoreError` of kind `disabled`, `offline`, or `timeout` for a call that has spent
+  ///   most of its time elsewhere, beside those that found the network lost.
   package func admit(_ call: Call, evenOffline: Bool = false) throws(StoreError) -> Passage {
     let id = try state.withLock { (state) throws(StoreError) -> Int in
-      try Self.refuse(state, evenOffline)
+      try Self.refuse(state, call, evenOffline)
       state.lastID += 1
       return state.lastID
     }
@@ -137,7 +138,7 @@ package final class Network: Sendable {
     do throws(StoreError) {
       // The state is looked at again: whoever changes it stops the passages that it finds.
       let isFirst = try state.withLock { (state) throws(StoreError) -> Bool in
-        try Self.refuse(state, evenOffline)
+        try Self.refuse(state, call, evenOffline)
         state.passages[id] = passage
         let doubt = passage.begun + passage.patience
         guard passage.isCutWhenLost, state.nextLook.map({ doubt < $0 }) ?? true else {
@@ -154,9 +155,13 @@ package final class Network: Sendable {
     return passage
   }
 
-  private static func refuse(_ state: State, _ evenOffline: Bool) throws(StoreError) {
+  private static func refuse(_ state: State, _ call: Call, _ evenOffline: Bool)
+    throws(StoreError)
+  {
     if state.isDisabled { throw StoreError(.disabled, "network access is switched off") }
-    if let lost = state.lost, !evenOffline { throw StoreError(.offline, "offline: \(lost)") }
+    if let lost = state.lost, !evenOffline {
+      throw Passage.lost(lost, waitingSince: call.waitingSince, call.timeout)
+    }
   }
 
   /// Takes a call's passage back without judging how it ended.
@@ -174,7 +179,7 @@ package final class Network: Sendable {
     let told = release(passage, error)
     switch Evidence(told) {
     case .answer: change("the store answered") { $0.reach() }
-    case .silence: judge(told?.message ?? "", told?.kind == .timeout ? passage.timeout : nil)
+    case .silence: judge(told?.message ?? "", told?.kind == .timeout ? passage : nil)
     case .none: break
     }
     return told
@@ -183,13 +188,17 @@ package final class Network: Sendable {
   /// Decides whether a failure speaks of the whole network or of one transfer.
   ///
   /// The network counts as alive when another transfer receives bytes at this moment, or, for a
-  /// time-out, when any answer came in the later half of the wait; a probe then makes sure.
-  private func judge(_ reason: String, _ timeout: Span?) {
-    let window = timeout.map { Span(nanoseconds: $0.nanoseconds / 2) } ?? .milliseconds(500)
+  /// time-out, when any answer came in the later half of the wait, or the call had spent its time
+  /// before it came here; a probe then makes sure.
+  ///
+  /// - Parameter late: the call that was not answered in time; nil for another failure.
+  private func judge(_ reason: String, _ late: Passage?) {
+    let window = late.map { Span(nanoseconds: $0.timeout.nanoseconds / 2) } ?? .milliseconds(500)
     let passages = change(reason) { state -> [Passage] in
       let isAnswered =
-        timeout != nil && (state.lastAnswer.map { Instant.now.since($0) < window } ?? false)
-      guard !isAnswered, !state.passages.values.contains(where: { $0.isAlive(within: window) })
+        late != nil && (state.lastAnswer.map { Instant.now.since($0) < window } ?? false)
+      guard !isAnswered, late?.hasWaited ?? true,
+        !state.passages.values.contains(where: { $0.isAlive(within: window) })
       else {
         state.nextProbe = .now
         return []

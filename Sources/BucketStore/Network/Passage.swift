@@ -14,7 +14,9 @@ package final class Passage: Sendable {
   package let cancellation = Cancellation()
   let id: Int
   let timeout: Span
-  let begun = Instant.now
+  /// Since when its caller waits.
+  let begun: Instant
+  private let admitted = Instant.now
   /// Whether it ends when the network is lost; a probe must not.
   let isCutWhenLost: Bool
   private let outer: Cancellation
@@ -25,6 +27,7 @@ package final class Passage: Sendable {
     self.id = id
     self.isCutWhenLost = isCutWhenLost
     timeout = call.timeout
+    begun = call.waitingSince
     outer = call.cancellation
     let cancellation = cancellation
     handler = call.cancellation.onCancel { cancellation.cancel() }
@@ -43,17 +46,31 @@ package final class Passage: Sendable {
 
   /// How long it waits without a byte before the store is probed: so much less than half of its time
   /// that the answer is there when its time is over, and counts then. A second at least.
-  var patience: Span { max(Span(nanoseconds: timeout.nanoseconds / 5 * 2), .seconds(1)) }
+  var patience: Span { Self.patience(timeout) }
+
+  private static func patience(_ timeout: Span) -> Span {
+    max(Span(nanoseconds: timeout.nanoseconds / 5 * 2), .seconds(1))
+  }
+
+  /// Whether it has waited for its answer so long that silence says something of the network.
+  var hasWaited: Bool {
+    Instant.now.since(admitted) >= Span(nanoseconds: timeout.nanoseconds / 2)
+  }
 
   /// The moment from which it has been waiting for a byte.
   var silentSince: Instant { state.withLock { max($0.lastByte ?? begun, begun) } }
 
-  /// Stops it, since the network is lost: what has waited for most of its time has had no answer in
-  /// time, what has just begun finds no network.
+  /// Stops it, since the network is lost.
   func cutLost(_ reason: String) {
-    let most = min(patience, Span(nanoseconds: timeout.nanoseconds / 2))
-    let isOverdue = Instant.now.since(silentSince) >= most
-    cut(StoreError(isOverdue ? .timeout : .offline, "offline: \(reason)"))
+    cut(Self.lost(reason, waitingSince: silentSince, timeout))
+  }
+
+  /// What a call learns when the network is lost: who has waited for most of its time has had no
+  /// answer in time, who has just begun finds no network.
+  static func lost(_ reason: String, waitingSince start: Instant, _ timeout: Span) -> StoreError {
+    let most = min(patience(timeout), Span(nanoseconds: timeout.nanoseconds / 2))
+    let isOverdue = Instant.now.since(start) >= most
+    return StoreError(isOverdue ? .timeout : .offline, "offline: \(reason)")
   }
 
   /// Stops it, with the reason that its caller is to learn.

@@ -22,7 +22,7 @@ struct SessionLock: ~Copyable {
   }
 
   private static func wait(_ descriptor: CInt, _ call: Call) throws(Errno) {
-    let deadline = Instant.now + call.timeout
+    let deadline = call.deadline
     while try !take(descriptor) {
       if Instant.now >= deadline { throw .timedOut }
       if call.cancellation.sleep(until: Instant.now + .milliseconds(20)) { throw .interrupted }

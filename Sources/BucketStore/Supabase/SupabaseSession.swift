@@ -113,7 +113,7 @@ package final class SupabaseSession: Sendable {
     guard let file else {
       throw Self.keyHasExpired
     }
-    let deadline = Instant.now + call.timeout
+    let deadline = call.deadline
     var seen: Int?
     let turn = state.wait(until: deadline, call.cancellation) { state -> Turn? in
       if let stored = state.stored, stored.accessToken != used, state.isUsable(stored, for: .zero) {

@@ -72,7 +72,10 @@ extension Download {
     do throws(Errno) {
       // Who waits for the bytes goes on waiting as long as the disk brings them.
       actual = try file.file.digest(isMD5 ? .md5 : .sha256, size: facts.size) { count in
-        state.withLock { $0.received &+= count }
+        state.withLock { state in
+          state.received &+= count
+          state.lastSign = .now
+        }
       }
     } catch {
       Log.warning("\(object): cannot read the download back: \(error)")

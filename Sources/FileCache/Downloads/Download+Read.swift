@@ -138,28 +138,30 @@ extension Download {
   ) throws(StoreError) -> Result {
     // The store's own time-out comes first where it can, since it says more.
     let patience = call.timeout + .milliseconds(500)
-    var seen = signs
+    var lastSign = call.waitingSince
     while true {
-      let result = try state.wait(until: .now + patience, call.cancellation) {
+      let result = try state.wait(until: lastSign + patience, call.cancellation) {
         (state) throws(StoreError) -> Result? in try body(&state)
       }
-      if let result { return result }
-      if call.cancellation.isCancelled { throw StoreError(.cancelled, "interrupted") }
-      let now = signs
-      if now == seen {
-        throw StoreError(.timeout, "waited \(call.timeout.seconds) s for \(what)")
+      if let result {
+        call.getsOn()
+        return result
       }
-      seen = now
+      if call.cancellation.isCancelled { throw StoreError(.cancelled, "interrupted") }
+      lastSign = max(lastSign, sign)
+      if lastSign + patience <= .now {
+        throw StoreError(.timeout, "waited \(call.timeout.text) for \(what)")
+      }
     }
   }
 
-  /// A number that changes as long as there is hope: with what this download brings, and with what
-  /// any other does while a transfer of this one waits for a thread.
-  private var signs: Int64 {
+  /// When there was hope last: by what this download brought, and by what any other did while a
+  /// transfer of this one waits for a thread.
+  private var sign: Instant {
     let (own, isQueued) = state.withLock { state in
-      (state.received &+ state.signs, state.transfers.values.contains { !$0.isBegun })
+      (state.lastSign, state.transfers.values.contains { !$0.isBegun })
     }
-    return isQueued ? own &+ cache.signs.withLock { $0 } : own
+    return isQueued ? max(own, cache.lastSign.withLock { $0 }) : own
   }
 }
 

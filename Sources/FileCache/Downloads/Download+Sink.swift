@@ -157,6 +157,7 @@ extension Download {
       guard !overflow else { return false }
       state.present.insert(position..<end)
       state.received &+= count
+      state.lastSign = .now
       transfer.next = end
       if transfer.isElastic, let limit = transfer.limit, end >= limit, end < state.size {
         transfer.isStopped = true
@@ -164,15 +165,15 @@ extension Download {
       state.transfers[id] = transfer
       return !transfer.isStopped
     }
-    cache.signs.withLock { $0 &+= 1 }
+    cache.lastSign.withLock { $0 = .now }
     state.wakeAll()
     return goesOn
   }
 
   /// A transfer waits for its turn in the store.
   func noteSign() {
-    cache.signs.withLock { $0 &+= 1 }
-    state.withLock { $0.signs &+= 1 }
+    cache.lastSign.withLock { $0 = .now }
+    state.withLock { $0.lastSign = .now }
   }
 
   /// The facts of what is kept, which the store is asked about.

@@ -93,8 +93,8 @@ final class Download: Sendable {
     var lastFailure: StoreError?
     /// Counts bytes as they arrive, and as they are checked: progress.
     var received: Int64 = 0
-    /// Counts what shows that bytes will come, though none did.
-    var signs: Int64 = 0
+    /// When a byte arrived or was checked last, or something showed that bytes will come.
+    var lastSign = Instant(nanoseconds: 0)
 
     init(_ phase: Phase) {
       self.phase = phase

@@ -21,7 +21,7 @@ final class PartFile: Sendable {
       return PartFile(path, try directory.root.open(path, flags))
     } catch .noEntry {
       // Somebody has cleared the cache's folder.
-      try directory.root.makeFolders(CacheDirectory.temporary)
+      directory.restore()
       return PartFile(path, try directory.root.open(path, flags))
     }
   }

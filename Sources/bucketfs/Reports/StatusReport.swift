@@ -105,7 +105,7 @@ extension StatusReport {
       if let value { rows.append((name, value)) }
     }
     add("store", store == source ? nil : store)
-    add("network", network.map { name in networkReason.map { "\(name): \($0)" } ?? name })
+    add("network", networkText)
     add("session", session.map(Self.sessionText))
     add("cache", cache.map { Self.text($0, "file", "files") })
     add(
@@ -139,6 +139,14 @@ extension StatusReport {
 
   /// How many conflicts are named to people.
   private static let shownConflicts = 5
+
+  /// Being online and having a reason to complain are told apart.
+  private var networkText: String? {
+    guard let network, let reason = networkReason else { return network }
+    let isReached =
+      network == NetworkState.online.rawValue || network == NetworkState.restoring.rawValue
+    return isReached ? "\(network), but \(reason)" : "\(network): \(reason)"
+  }
 
   private static func sessionText(_ session: String) -> String {
     switch SessionState(rawValue: session) {

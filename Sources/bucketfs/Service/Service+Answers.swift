@@ -91,7 +91,7 @@ extension Service {
     let usage = cache.usage
     return StatusReport(
       state: "serving", network: parts.network.current.rawValue,
-      networkReason: parts.network.reason ?? fileSystem.trouble?.message, store: plan.storeAddress,
+      networkReason: parts.network.reason ?? fileSystem.trouble, store: plan.storeAddress,
       session: parts.store.session.rawValue,
       cache: StatusReport.Usage(bytes: usage.bytes, limit: usage.limit, files: Int64(usage.files)),
       listings: StatusReport.Usage(

@@ -45,7 +45,10 @@ extension Service {
         }
         return
       }
-      if try parts.store.bucketExists(bucket, call) { return }
+      if try parts.store.bucketExists(bucket, call) {
+        try greetFolder(call)
+        return
+      }
     } catch {
       switch error.kind {
       case .refused, .sessionExpired:
@@ -70,6 +73,21 @@ extension Service {
     throw Complaint(
       .no, "\(plan.source): there is no bucket \(plan.bucket ?? ByteString())",
       hint: "check its name; the key must be allowed to see it")
+  }
+
+  /// Says so where the folder that is to be the mount's root is missing: it may be a slip, and it is
+  /// no mistake to begin a new one.
+  private func greetFolder(_ call: Call) throws(StoreError) {
+    let root = plan.root
+    guard !root.isBucket, !root.isBuckets else { return }
+    let page = try parts.store.list(
+      ListRequest(bucket: root.bucket, prefix: root.prefix, delimited: true), call)
+    guard page.objects.isEmpty, page.folders.isEmpty, page.next == nil else { return }
+    Console.remark(
+      Complaint(
+        .done, "\(plan.source): there is nothing below \(root.prefix) in the bucket \(root.bucket)",
+        hint: "it is mounted all the same, and is empty; check the name, or go on and fill it"
+      ).text)
   }
 
   /// How long the first look at the top folders may keep a mount waiting.
