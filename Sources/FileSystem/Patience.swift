@@ -208,8 +208,16 @@ final class Patience: Sendable {
       return answer
     } catch {
       end(id, subject, begun, error, about: thing)
-      throw error
+      throw Self.toldLate(error, call)
     }
+  }
+
+  /// Who stood in line for most of the time, beside the one that found the network gone, has had no
+  /// answer in time: for that caller it was not known to be gone.
+  private static func toldLate(_ error: StoreError, _ call: Call) -> StoreError {
+    let most = Span(nanoseconds: call.timeout.nanoseconds / 5 * 2)
+    guard error.kind == .offline, Instant.now.since(call.waitingSince) >= most else { return error }
+    return StoreError(.timeout, error.message)
   }
 
   /// Whether a question about the subject is likely to be answered.

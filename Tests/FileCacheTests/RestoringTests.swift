@@ -33,20 +33,33 @@ import Testing
 
   private var folder: String { fixture.options.directory }
 
+  /// As rm(1) does, once more where something was made in it meanwhile.
+  private func removeAll(_ path: String) throws {
+    for number in 1...50 {
+      do {
+        return try FileManager.default.removeItem(atPath: path)
+      } catch {
+        if !FileManager.default.fileExists(atPath: path) { return }
+        if number == 50 { throw error }
+        usleep(10_000)
+      }
+    }
+  }
+
   private func remove(_ removal: Removal) throws {
     let files = FileManager.default
     func remove(_ names: String...) throws {
-      for name in names { try files.removeItem(atPath: folder + "/" + name) }
+      for name in names { try removeAll(folder + "/" + name) }
     }
     switch removal {
     case .everythingInIt:
       for name in try files.contentsOfDirectory(atPath: folder) { try remove(name) }
-    case .theFolder: try files.removeItem(atPath: folder)
+    case .theFolder: try removeAll(folder)
     case .theFolderAndAnotherIsMade:
-      try files.removeItem(atPath: folder)
+      try removeAll(folder)
       #expect(mkdir(folder, 0o755) == 0)
     case .theFolderAndTheOneAboveIt:
-      try files.removeItem(atPath: fixture.scratch.path("above"))
+      try removeAll(fixture.scratch.path("above"))
     case .copies: try remove("storage", "storage-hashed")
     case .temporaryFiles: try remove("tmp")
     case .index: try remove("cache.db", "cache.db-wal", "cache.db-shm")

@@ -231,6 +231,24 @@ import Testing
     #expect(ask(patience, "three", offline).error == offline)
   }
 
+  @Test func whoStoodInLineWhenTheNetworkWasLostHadNoAnswerInTime() {
+    let patience = Patience(limit: .seconds(1))
+    func kind(waiting: Span) -> StoreError.Kind? {
+      let start = Instant(nanoseconds: Instant.now.nanoseconds - waiting.nanoseconds)
+      let call = Call(timeout: .seconds(1000), pulse: Pulse(start))
+      do throws(StoreError) {
+        try patience.insist(.names, about: place("x"), call) { (_) throws(StoreError) in
+          throw StoreError(.offline, "offline")
+        }
+        return nil
+      } catch {
+        return error.kind
+      }
+    }
+    #expect(kind(waiting: .seconds(900)) == .timeout)
+    #expect(kind(waiting: .zero) == .offline)
+  }
+
   @Test func askingAnewEndsIt() {
     let patience = failing(never)
     #expect(!ask(patience, "three").isAsked)
