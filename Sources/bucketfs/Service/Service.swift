@@ -86,6 +86,7 @@ final class Service: Sendable {
       parts.stop()
     }
     try greet()
+    parts.noteGreeting()
     lookAround()
     tellPending()
     let trouble = cache.trouble.map {

@@ -17,6 +17,8 @@ struct StoreParts: Sendable {
   private let sessionWatch: SessionWatch?
   /// nil where the store is on this device.
   private let client: HTTPClient?
+  /// Whether the person was told how the store was found; from then on a loss is news.
+  private let hasGreeted = Locked(false)
 
   /// Makes the store that a plan names. Nothing is asked of it yet.
   init(_ plan: MountPlan) throws(Complaint) {
@@ -44,9 +46,10 @@ struct StoreParts: Sendable {
   func start(bucket: ByteString?) throws(Complaint) {
     let client = client
     network.onLinkChange { client?.distrustConnections() }
-    network.onChange { change in
+    network.onChange { [hasGreeted] change in
       let line = "the network is \(change.to.rawValue): \(change.reason)"
-      if change.to == .offline { Log.warning(line) } else { Log.info(line) }
+      let isNews = change.to == .offline && hasGreeted.withLock { $0 }
+      if isNews { Log.warning(line) } else { Log.info(line) }
     }
     let parts = self
     do throws(Errno) {
@@ -55,6 +58,9 @@ struct StoreParts: Sendable {
       throw Complaint(.failed, "the network cannot be watched: \(error)")
     }
   }
+
+  /// The person was told how the store was found.
+  func noteGreeting() { hasGreeted.withLock { $0 = true } }
 
   /// Whether uploads may run now. Never waits.
   ///
