@@ -41,6 +41,21 @@ import Testing
     #expect(Instant.now.since(start) < .seconds(300))
   }
 
+  @Test func anAnswerGivesTheCallerTimeAnewAndAFailureDoesNot() throws {
+    let cache = try fixture.cache()
+    let start = Instant(nanoseconds: Instant.now.nanoseconds - 5_000_000_000)
+    let failure: ScriptedStore.Answer = { (_, _, _) throws(StoreError) in
+      throw StoreError(.offline, "gone")
+    }
+    fixture.script.play(failure)
+    let call = Call(timeout: .seconds(600), pulse: Pulse(start))
+    #expect(throws: StoreError(.offline, "gone")) { try cache.open(name, call) }
+    #expect(call.waitingSince == start)
+    fixture.script.play(Version([1, 2, 3]).answer())
+    #expect(try cache.contents(name, call) == [1, 2, 3])
+    #expect(call.waitingSince > start)
+  }
+
   @Test func theTimeCountsFromTheLastSignOfLife() throws {
     let oneSign: ScriptedStore.Answer = { (_, sink, call) throws(StoreError) in
       _ = call.cancellation.sleep(until: .now + .milliseconds(500))

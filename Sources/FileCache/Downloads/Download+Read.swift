@@ -61,13 +61,16 @@ extension Download {
   /// - Returns: the phase after it: `unchanged`, `ended`, or one that can be read from.
   /// - Throws: `StoreError` of kind `cancelled` or `timeout`.
   func waitForAnswer(_ call: Call) throws(StoreError) -> Phase {
-    try wait(call, for: "the store's answer about \(object)") { state in
+    let phase = try wait(call, for: "the store's answer about \(object)") { state -> Phase? in
       switch state.phase {
       case .asking: nil
       case .open: state.isSizeKnown ? .open : nil
       case .unchanged, .checking, .whole, .closed, .ended: state.phase
       }
     }
+    if case .ended = phase { return phase }
+    call.getsOn()
+    return phase
   }
 
   /// Waits until the file has become a copy, or never will.
@@ -125,7 +128,9 @@ extension Download {
         return started.isEmpty ? nil : .launch(started)
       }
       switch step {
-      case .supply(let supply): return supply
+      case .supply(let supply):
+        call.getsOn()
+        return supply
       case .launch(let ids): launch(ids)
       }
     }
@@ -143,10 +148,7 @@ extension Download {
       let result = try state.wait(until: lastSign + patience, call.cancellation) {
         (state) throws(StoreError) -> Result? in try body(&state)
       }
-      if let result {
-        call.getsOn()
-        return result
-      }
+      if let result { return result }
       if call.cancellation.isCancelled { throw StoreError(.cancelled, "interrupted") }
       lastSign = max(lastSign, sign)
       if lastSign + patience <= .now {
