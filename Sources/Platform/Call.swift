@@ -35,6 +35,7 @@ package final class Pulse: Sendable {
     self.moment = Locked(moment)
   }
 
+  /// When it last got on; from there its time counts.
   package var last: Instant { moment.withLock { $0 } }
 
   /// It gets on now.

@@ -61,6 +61,8 @@ import Testing
     }
     #expect(results.allSatisfy { $0.error?.kind == .timeout }, "\(results)")
     #expect(fixture.network.current == .offline)
+    let reason = try #require(fixture.network.reason)
+    #expect(!reason.contains("offline"), "what the network told them is no reason: \(reason)")
     #expect(fixture.ask().error?.kind == .offline)
   }
 

@@ -179,6 +179,7 @@ package final class Network: Sendable {
     let told = release(passage, error)
     switch Evidence(told) {
     case .answer: change("the store answered") { $0.reach() }
+    case .silence where passage.isCut: break
     case .silence: judge(told?.message ?? "", told?.kind == .timeout ? passage : nil)
     case .none: break
     }

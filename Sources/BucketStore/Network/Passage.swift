@@ -81,6 +81,9 @@ package final class Passage: Sendable {
     cancellation.cancel()
   }
 
+  /// Whether the network has stopped it; how it ended says nothing more of the network then.
+  var isCut: Bool { state.withLock { $0.cut != nil } }
+
   /// Lets go of the call.
   ///
   /// - Returns: what the caller is to learn: the network's reason where that has stopped it.
