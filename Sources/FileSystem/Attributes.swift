@@ -13,7 +13,7 @@ package struct Attributes: Sendable, Equatable {
   package var modified: Timestamp
   /// The type bits of S_IFMT and the permission bits, as `st_mode` has them.
   package var mode: UInt32
-  /// Always 1. For a folder that means "number of subfolders not known" (as on Btrfs), so that
+  /// 0 for what is open and has lost its name, else 1. For a folder that means "number of subfolders not known" (as on Btrfs), so that
   /// find(1) does not conclude from 2 that there are none.
   package var links: UInt32
   /// The owner, which is the mount's.

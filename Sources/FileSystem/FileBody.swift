@@ -32,6 +32,9 @@ final class FileBody: Sendable {
   /// The version that the first write starts from, while nothing was written.
   var unwritten: OpenFile? { state.withLock { $0.writers > 0 && !$0.isWritable ? $0.source : nil } }
 
+  /// Open handles that may write.
+  var writers: Int { state.withLock { $0.writers } }
+
   var base: PendingBase? {
     get { state.withLock { $0.base } }
     set { state.withLock { $0.base = newValue } }

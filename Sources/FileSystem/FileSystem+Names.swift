@@ -51,11 +51,11 @@ extension FileSystem {
 
   /// The attributes of a file whose name leads elsewhere, or nowhere: of what is open of it.
   private func attributes(ofOpen node: Node, _ inode: UInt64) -> Entry? {
-    if let file = node.body?.file {
-      let facts = FileFacts(pendingSize: file.size, file.modified)
-      return entry(inode, facts, .zero)
-    }
-    return node.told.map { entry(inode, $0, .zero) }
+    let facts = node.body?.file.map { FileFacts(pendingSize: $0.size, $0.modified) } ?? node.told
+    guard let facts else { return nil }
+    var entry = entry(inode, facts, .zero)
+    if node.isUnlinked { entry.attributes.links = 0 }
+    return entry
   }
 
   /// What the store has under a name, with its size known if it can be.

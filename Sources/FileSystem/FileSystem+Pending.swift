@@ -26,13 +26,24 @@ extension FileSystem {
     if queue.hasEntries(below: inner.prefix, in: inner.bucket) {
       return (pendingFolder(inner, name: name, in: folder), listings.options.maxAge)
     }
-    if queue.isDeleted(object) { return (nil, listings.options.maxAge) }
+    if queue.isDeleted(object) || isGoing(inner, name, in: folder, queue) {
+      return (nil, listings.options.maxAge)
+    }
     do throws(Failure) {
       return try changed(name, in: folder, caller)
     } catch {
       guard pendingAnswer(for: folder, error) != nil else { throw error }
       return (nil, .zero)
     }
+  }
+
+  /// Whether a folder was removed here, and the store may show it until what was on its way into it
+  /// is deleted.
+  private func isGoing(
+    _ inner: FolderName, _ name: ByteString, in folder: FolderName, _ queue: PendingQueue
+  ) -> Bool {
+    queue.hasDeletions(below: inner.prefix, in: inner.bucket)
+      && recent.withLock { $0.isGone(name, in: folder) }
   }
 
   /// Whether a folder that the store has denied was stored while it was asked.
@@ -119,6 +130,11 @@ extension FileSystem {
     let names = listings.options.names
     for segment in pending.deleted {
       if let name = names.name(of: segment) { changes[name] = .some(nil) }
+    }
+    for segment in pending.emptied {
+      guard let name = names.name(of: segment) else { continue }
+      // As in `isGoing`.
+      if recent.withLock({ $0.isGone(name, in: folder) }) { changes[name] = .some(nil) }
     }
     for (segment, entry) in pending.files where segment != ListingBuilder.placeholder {
       if let name = names.name(of: segment) { changes[name] = TreeEntry(entry, name: name) }

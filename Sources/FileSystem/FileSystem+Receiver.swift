@@ -49,14 +49,16 @@ extension FileSystem: StoredFileReceiver {
     cache.drop(object)
     let folder = FolderName(containing: object)
     let segment = object.key.dropFirst(folder.prefix.count)
-    if segment == ListingBuilder.placeholder {
-      // The folder was removed while its object was on its way: it was there for a moment.
-      if let parent = folder.parent, let name = listings.options.names.name(of: folder.segment) {
-        recent.withLock { $0.renew(name, in: parent) }
-      }
-      return
+    // A folder that was removed while the object was on its way was there again for a moment.
+    var inner = folder
+    while let parent = inner.parent, !inner.isBucket {
+      guard let name = listings.options.names.name(of: inner.segment) else { break }
+      recent.withLock { $0.renew(name, in: parent) }
+      inner = parent
     }
-    guard let name = listings.options.names.name(of: segment) else { return }
+    guard segment != ListingBuilder.placeholder,
+      let name = listings.options.names.name(of: segment)
+    else { return }
     noteStored(name, in: folder, nil)
   }
 }

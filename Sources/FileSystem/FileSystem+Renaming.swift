@@ -64,7 +64,8 @@ extension FileSystem {
       let source = End(folder: folder, parent: parent, name: name, object: from, asked: asked)
       try alone(with: place, caller) { () throws(Failure) in
         try keepFolder(of: from, name, queue)
-        try renameFile(source, found, to: target, over: taken, queue, caller)
+        try renameFile(
+          source, found, to: target, over: taken, mayReplace: flags & 1 == 0, queue, caller)
         tree.withLock {
           $0.rename(place, to: .object(object), parent: newParent, name: newName)
         }
@@ -75,13 +76,14 @@ extension FileSystem {
   // MARK: - Files
 
   private func renameFile(
-    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?,
+    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?, mayReplace: Bool,
     _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) {
     var found = found
     for _ in 0..<3 {
       guard let pending = found.pending else {
-        return try renameStored(source, found, to: target, over: taken, queue, caller)
+        return try renameStored(
+          source, found, to: target, over: taken, mayReplace: mayReplace, queue, caller)
       }
       if try renamePending(source, pending, to: target, over: taken, queue, caller) { return }
       // It was stored at this very moment.
@@ -170,7 +172,7 @@ extension FileSystem {
   }
 
   private func renameStored(
-    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?,
+    _ source: End, _ found: TreeEntry, to target: End, over taken: TreeEntry?, mayReplace: Bool,
     _ queue: PendingQueue, _ caller: Caller
   ) throws(Failure) {
     // What is still to be deleted under the name would take a moved object with it.
@@ -178,7 +180,8 @@ extension FileSystem {
       return try replacePending(source, found, by: target, taken, queue, caller)
     }
     let info = try moveStored(
-      source.object, to: target.object, replacing: taken != nil, found.line, queue, caller)
+      source.object, to: target.object, replacing: taken != nil, mayReplace: mayReplace,
+      found.line, queue, caller)
     let line = ListingEntry(
       name: target.name, kind: .file, size: info.size ?? found.line.size, tag: info.tag,
       modified: info.modified, contentType: info.contentType)
@@ -196,40 +199,6 @@ extension FileSystem {
       let inode = tree.inode(of: .object(source.object))
       tree.nodes[inode]?.body?.base = .object(version: info.version, tag: info.tag)
       tree.nodes[inode]?.told = FileFacts(line)
-    }
-  }
-
-  /// Moves an object at the store.
-  ///
-  /// - Parameter line: what is known of it under its old name.
-  /// - Returns: the store's facts of it under its new name, as far as they are known.
-  private func moveStored(
-    _ source: ObjectName, to target: ObjectName, replacing: Bool, _ line: ListingEntry?,
-    _ queue: PendingQueue, _ caller: Caller
-  ) throws(Failure) -> ObjectInfo {
-    guard caller.lane == .slow else { throw .mustWait }
-    let store = queue.store
-    do throws(StoreError) {
-      // Whatever comes of it, what was kept of the target is not sure from here on.
-      defer { cache.drop(target) }
-      if !replacing, source.bucket == target.bucket {
-        try store.move(source, to: target.key, caller.call)
-      } else {
-        // Who opens the target meanwhile sees the old bytes or the new, and never none.
-        try store.copy(source, to: target, overwriting: replacing, caller.call)
-        try store.delete(source, caller.call)
-      }
-    } catch {
-      throw Failure(error, "\(source) to \(target)")
-    }
-    do throws(StoreError) {
-      return try store.info(target, caller.call)
-    } catch {
-      // It is done all the same. Its version there is for the next listing to tell.
-      Log.info("\(target): moved, but not asked about: \(error)")
-      return ObjectInfo(
-        key: target.key, size: line?.size, tag: nil, modified: line?.modified,
-        contentType: line?.contentType)
     }
   }
 
@@ -340,7 +309,8 @@ extension FileSystem {
       }
       // It was stored at this very moment.
       do throws(Failure) {
-        let info = try moveStored(object, to: target, replacing: false, nil, queue, caller)
+        let info = try moveStored(
+          object, to: target, replacing: false, mayReplace: false, nil, queue, caller)
         noteMoved(object, to: target, info)
       } catch {
         // Or removed.

@@ -128,7 +128,10 @@ extension FileSystem {
       throw Failure(.notSupported, "\(node.place): only attributes in user. are kept")
     }
     if name.hasPrefix(Self.attributePrefix) {
-      // Programs that copy a file set on the copy what the original has said of itself.
+      if name == Self.attributePrefix + "pin" {
+        throw Failure(.notSupported, "\(node.place): files cannot be pinned")
+      }
+      // Programs that copy a file may set on the copy what the original has said of itself.
       if name == Self.attributePrefix + "retry", case .object(let object) = node.place {
         queue.retry(object)
       }

@@ -119,9 +119,28 @@ extension FileSystem {
 
   /// Acknowledges what was written (FUSE_FLUSH, at each close): a kill loses nothing from here on.
   ///
-  /// - Throws: `Failure`; ENOSPC when the record could not be written yet.
+  /// With `closeWaits`, the last writer's close waits until the store has the file.
+  /// - Throws: `Failure`; ENOSPC when the record could not be written yet, the store's failure.
   package func flush(_ handle: FileHandle, _ caller: Caller) throws(Failure) {
     guard handle.isWriter, let file = handle.body?.writable else { return }
+    // The one that is being closed counts as open until it is released.
+    let isAwaited = options.closeWaits && handle.body?.writers == 1
+    guard !isAwaited || caller.lane == .slow else { throw .mustWait }
+    try acknowledge(file, handle, caller)
+    if isAwaited { try store(file, handle, caller) }
+  }
+
+  private func store(_ file: PendingFile, _ handle: FileHandle, _ caller: Caller) throws(Failure) {
+    do throws(StoreError) {
+      try file.store(caller.call)
+    } catch {
+      throw Failure(error, "\(handle.object)")
+    }
+  }
+
+  private func acknowledge(_ file: PendingFile, _ handle: FileHandle, _ caller: Caller)
+    throws(Failure)
+  {
     do throws(Errno) {
       try changing(handle.object) { () throws(Errno) in
         try file.flush(mayWait: caller.mayWait)
@@ -141,7 +160,9 @@ extension FileSystem {
   package func release(_ handle: FileHandle, _ caller: Caller) throws(Failure) {
     if !caller.mayWait {
       do throws(Failure) {
-        try flush(handle, caller)
+        if let file = handle.body?.writable, handle.isWriter {
+          try acknowledge(file, handle, caller)
+        }
       } catch .takesTime {
         throw .takesTime
       } catch {
@@ -152,18 +173,21 @@ extension FileSystem {
     handle.close()
   }
 
-  /// Makes an open file durable on this device (FUSE_FSYNC).
+  /// Makes an open file durable on this device (FUSE_FSYNC); with `syncWaits`, at the store too.
   ///
-  /// - Throws: `Failure`; what fsync(2) says.
+  /// - Throws: `Failure`; what fsync(2) says, or the store's failure.
   package func sync(_ handle: FileHandle, _ caller: Caller) throws(Failure) {
     guard let file = handle.body?.file else { return }
     guard caller.lane > .fast else { throw .takesTime }
+    guard !options.syncWaits || caller.lane == .slow else { throw .mustWait }
     do throws(Errno) {
+      if options.syncWaits { try file.flush() }
       try file.sync()
     } catch {
       throw Failure(
         error, "\(handle.object): is not safely on this device: \(error)", level: .error)
     }
+    if options.syncWaits { try store(file, handle, caller) }
   }
 
   /// Makes the names in folders durable on this device (FUSE_FSYNCDIR).
@@ -284,7 +308,13 @@ extension FileSystem {
     let file = try makePending(object) { () throws(Errno) in
       try queue.create(object, new, base: base)
     }
-    try copy(source, to: file, object, caller)
+    do throws(Failure) {
+      try copy(source, to: file, object, caller)
+    } catch {
+      // Half of a file takes nobody's place.
+      file.discard()
+      throw error
+    }
     return file
   }
 

@@ -19,6 +19,10 @@ package struct FileSystemOptions: Sendable {
   package var names: KeyNames
   /// How long the store is waited for where something kept can answer in its stead.
   package var patience = Span.seconds(1)
+  /// Whether a close(2) that leaves no writer waits until the store has the file.
+  package var closeWaits = false
+  /// Whether fsync(2) waits until the store has the file.
+  package var syncWaits = false
 
   package init(
     uid: UInt32, gid: UInt32, umask: UInt32 = 0, readOnly: Bool = true,

@@ -31,10 +31,16 @@ struct RecentChanges: Sendable {
     return count % Self.crowd == 0
   }
 
-  /// Lets a change count as made just now: listings asked for since may show what was before it.
+  /// Lets a name count as gone just now that is gone: listings asked for since may show it.
   mutating func renew(_ name: ByteString, in folder: FolderName) {
-    guard let change = changes[folder]?[name] else { return }
-    changes[folder]?[name] = Change(entry: change.entry, at: .now)
+    guard let change = changes[folder]?[name], change.entry == nil else { return }
+    changes[folder]?[name] = Change(entry: nil, at: .now)
+  }
+
+  /// Whether a name was removed here a while ago at most, and nothing was heard of it since.
+  func isGone(_ name: ByteString, in folder: FolderName) -> Bool {
+    guard let change = changes[folder]?[name] else { return false }
+    return change.entry == nil && Timestamp.now.since(change.at) < Self.memory
   }
 
   /// The store has said something newer of a name.

@@ -1,3 +1,4 @@
+package import BucketStore
 package import Platform
 
 /// One open handle on a pending file.
@@ -81,6 +82,12 @@ package final class PendingFile: Sendable {
     try queue.flush(content, mayWait: mayWait)
   }
 
+  /// Has the store take what was acknowledged, and waits for its answer, though the file is open.
+  ///
+  /// Changes of the bytes wait meanwhile. The file stays pending when it is not stored.
+  /// - Throws: `StoreError`: why it is not; `cancelled` when the caller was interrupted.
+  package func store(_ call: Call) throws(StoreError) { try queue.store(content, call) }
+
   /// Lets the handle go. The last writer's makes the file ready to be sent.
   ///
   /// What was written since the last `flush` is acknowledged too.
@@ -90,6 +97,13 @@ package final class PendingFile: Sendable {
       return !closed
     }
     if isFirst { queue.close(content, isWriter: isWriter) }
+  }
+
+  /// Takes the file out of the queue, as if it had not been made, and lets the handle go.
+  package func discard() {
+    content.shape.withLock { $0.isDirty = false }
+    queue.discard(content.id)
+    close()
   }
 
   private func change(

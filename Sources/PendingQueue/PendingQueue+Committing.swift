@@ -18,8 +18,9 @@ extension PendingQueue {
     if isNoted { return }
     if isCurrent(content) {
       do throws(Errno) {
-        try change(content.id, mayWait: mayWait) { record in
+        try changeUnsent(content, mayWait: mayWait) { record in
           guard record.operation == .put else { return }
+          giveUpUpload(of: record)
           record.state = .writing
           record.isSynced = false
           record.sha256 = nil
@@ -32,6 +33,35 @@ extension PendingQueue {
       }
     }
     content.shape.withLock { $0.isDirty = true }
+  }
+
+  /// Changes a record whose bytes are about to change, once no try reads them: one that somebody
+  /// waits for while the file is open.
+  private func changeUnsent(
+    _ content: Content, mayWait: Bool, _ body: (inout PendingRecord) -> Void
+  ) throws(Errno) {
+    while let record = try begin(content.id, mayWait: mayWait) {
+      let flight = state.withLock { state -> Flight? in
+        guard let slot = state.slots[content.id], slot.content === content else { return nil }
+        return slot.flight
+      }
+      if let flight {
+        end(content.id, nil)
+        guard mayWait else { throw .again }
+        flight.stop()
+        _ = state.wait { $0.slots[content.id]?.flight === flight ? nil : true }
+        continue
+      }
+      var changed = record
+      body(&changed)
+      do throws(Errno) {
+        if changed != record { try save(changed, mayWait: mayWait) }
+      } catch {
+        end(content.id, nil)
+        throw error
+      }
+      return end(content.id, changed)
+    }
   }
 
   /// A change is done, or has failed: what was to be acknowledged in the middle of it is now.
@@ -91,10 +121,12 @@ extension PendingQueue {
       slot.needsSave = hasFailed
       slot.notBefore = nil
       state.acknowledge(slot)
+      // What is not whole takes nobody's place.
+      if shape.missing != nil { return }
       let stopped = state.supersedeEarlier(slot)
       flights.withLock { $0 = stopped }
     }
-    for flight in flights.withLock({ $0 }) { flight.call.cancellation.cancel() }
+    for flight in flights.withLock({ $0 }) { flight.stop() }
     if let failure { throw failure }
   }
 
@@ -109,7 +141,8 @@ extension PendingQueue {
       let shape = content.shape.withLock { $0 }
       changed.size = shape.size
       changed.modified = shape.modified
-      changed.isSynced = true
+      // What lacks a part is whole by no sync.
+      changed.isSynced = shape.missing == nil
     }
     // While a file is being written its record only says that the bytes count: once is enough.
     if isDirty && record.isSynced { return end(content.id, nil) }
@@ -245,6 +278,7 @@ extension PendingQueue {
         // Sent all the same: the store is the best place for what this disk cannot keep.
         slot.isUncommitted = false
         if let error = failures[id] {
+          guard slot.record.state != .failed else { continue }
           slot.record.failure = PendingFailure(
             kind: PendingFailure.device, reason: "this device could not keep it safely: \(error)",
             isRetryable: true)
@@ -300,6 +334,13 @@ extension PendingRecord {
     sha256 = nil
     upload = nil
     failure = nil
+    if let missing = shape.missing {
+      state = .failed
+      failure = PendingFailure(
+        kind: PendingFailure.noRoom,
+        reason: "this device had no room for all of it: its writer could not write what follows"
+          + " byte \(missing.lowerBound)", isRetryable: false)
+    }
     attempts = 0
     nextTry = nil
   }

@@ -36,9 +36,14 @@ extension PendingQueue {
       changed.state = .waiting
       // What is here now is what the person wants sent.
       changed.sha256 = nil
-      if let size = state.withLock({ $0.slots[id]?.content?.shape.withLock { $0.size } }) {
-        changed.size = size
+      if record.failure?.isOfParts ?? false { changed.failure = nil }
+      let size = state.withLock { state in
+        state.slots[id]?.content?.shape.withLock { shape in
+          shape.missing = nil
+          return shape.size
+        }
       }
+      if let size { changed.size = size }
     }
     changed.nextTry = nil
     do throws(Errno) {

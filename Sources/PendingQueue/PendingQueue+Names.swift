@@ -101,6 +101,7 @@ extension PendingQueue {
       } else {
         moved.base = base()
       }
+      moved.learn(of: state.deletions(of: target))
       guard mayBeThere else { return (moved, nil) }
       let stamp = state.stamp(now)
       moved.left = PendingRecord.LeftName(
@@ -124,12 +125,12 @@ extension PendingQueue {
       }
       state.acknowledge(slot)
       state.catchUp(slot, base)
-      if slot.record.state != .writing {
+      if slot.record.state != .writing, slot.record.failure?.kind != PendingFailure.noRoom {
         let stopped = state.supersedeEarlier(slot)
         flights.withLock { $0 += stopped }
       }
     }
-    for flight in flights.withLock({ $0 }) { flight.call.cancellation.cancel() }
+    for flight in flights.withLock({ $0 }) { flight.stop() }
     if deletion != nil { try leave(id) }
   }
 
@@ -222,6 +223,15 @@ extension PendingQueue {
     }
   }
 
+  /// Takes out a record that was never acknowledged.
+  func discard(_ id: PendingID) {
+    do throws(Errno) {
+      try retire(id)
+    } catch {
+      Log.error("pending file \(id), which is not to be sent, stays in the queue: \(error)")
+    }
+  }
+
   /// Takes a record out: at once, or as a deletion of what its tries may have stored.
   ///
   /// - Returns: false when it had gone by itself.
@@ -239,6 +249,7 @@ extension PendingQueue {
     do throws(Errno) {
       if flight == nil, record.tried.isEmpty || isKnown {
         try directory.remove(id)
+        giveUpUpload(of: record)
         update { state in
           guard let slot = state.slots[id] else { return }
           slot.isBusy = false
@@ -257,7 +268,7 @@ extension PendingQueue {
         slot.supersededBy = nil
         state.acknowledge(slot)
       }
-      flight?.call.cancellation.cancel()
+      flight?.stop()
       return true
     } catch {
       end(id, nil)
@@ -282,7 +293,7 @@ extension PendingRecord {
 extension PendingFailure {
   /// Whether another name is another matter: the store may take the file under it.
   fileprivate var concernsName: Bool {
-    !isRetryable && kind != Self.interrupted && kind != Self.damaged
+    !isRetryable && !isOfParts
   }
 }
 

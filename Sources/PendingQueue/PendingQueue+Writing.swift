@@ -117,10 +117,12 @@ extension PendingQueue {
   func content(of record: PendingRecord) throws(Errno) -> Content {
     if let content = state.withLock({ $0.slots[record.id]?.content }) { return content }
     let file = try directory.openData(record.id)
-    return Content(
-      record.id, file,
-      Content.Shape(size: record.size, modified: record.modified, isDirty: false),
-      in: directory)
+    var shape = Content.Shape(size: record.size, modified: record.modified, isDirty: false)
+    // What is written behind its end completes it, or what cuts it.
+    if record.failure?.kind == PendingFailure.noRoom, record.size < .max {
+      shape.missing = record.size..<record.size + 1
+    }
+    return Content(record.id, file, shape, in: directory)
   }
 
   /// Makes a record with its data file, to be filled by the caller, and opens it for writing.
@@ -149,6 +151,7 @@ extension PendingQueue {
       } else if let base {
         record.base = base()
       }
+      record.learn(of: state.deletions(of: object))
       let slot = Slot(record)
       slot.isBusy = true
       slot.users = 1
@@ -193,6 +196,13 @@ extension PendingRecord {
   mutating func follow(_ old: PendingRecord) {
     base = old.base
     for fingerprint in old.tried { note(tried: fingerprint) }
+  }
+
+  /// What is being deleted under the name, or was to be, is ours too if the store still has it.
+  mutating func learn(of deletions: [PendingRecord]) {
+    for deletion in deletions {
+      for fingerprint in deletion.tried { note(tried: fingerprint) }
+    }
   }
 
   /// Remembers a content that the store may have from us; the last eight are enough to know it.

@@ -38,7 +38,7 @@ package final class PendingQueue: Sendable {
     self.store = store
     directory = try QueueDirectory(profile: options.directory)
     conflictLog = ConflictLog(directory)
-    state = Locked(QueueState(owner: options.owner))
+    state = Locked(QueueState(owner: options.owner, folderMark: options.folderMark))
     do throws(Errno) {
       try scan()
       let thread = try Thread(name: "committer") { [weak self] in
@@ -105,11 +105,19 @@ package final class PendingQueue: Sendable {
   /// What is pending right below a folder: a prefix that is empty or ends in `/`. Memory only.
   package func folder(_ prefix: ByteString, in bucket: ByteString) -> PendingFolder {
     state.withLock { state in
-      let (files, folders, deleted) = state.index.contents(of: prefix, in: bucket)
+      let (files, folders, emptied, deleted) = state.index.contents(of: prefix, in: bucket)
       return PendingFolder(
         files: files.compactMap { name, id in
           state.slots[id].map { (name, Self.entry($0)) }
-        }, folders: Array(folders), deleted: deleted)
+        }, folders: Array(folders), emptied: Array(emptied), deleted: deleted)
+    }
+  }
+
+  /// Whether deletions, and nothing else, are pending below a folder's prefix. Memory only.
+  package func hasDeletions(below prefix: ByteString, in bucket: ByteString) -> Bool {
+    state.withLock { state in
+      state.index.hasAnything(below: prefix, in: bucket)
+        && !state.index.hasFiles(below: prefix, in: bucket)
     }
   }
 

@@ -1,3 +1,4 @@
+package import BucketStore
 package import Platform
 
 /// How a queue is kept and sent.
@@ -18,6 +19,10 @@ package struct QueueOptions: Sendable {
   package var makeRoom: @Sendable (Int64) -> Bool
   /// What files are called that another writer was faster with.
   package var conflictNames: ConflictNames
+  /// The last segment of the keys that keep folders and are no files; nil where there are none.
+  package var folderMark: ByteString?
+  /// What an object is called in the log: as a person sees it. Must not block.
+  package var title: @Sendable (ObjectName) -> String = { $0.description }
   /// The calendar's time; tests have their own.
   package var clock: @Sendable () -> Timestamp
 

@@ -30,8 +30,8 @@ package protocol StoredFileReceiver: AnyObject, Sendable {
   /// declines leaves the file where it is; the queue deletes it.
   func take(_ file: StoredFile) -> Bool
 
-  /// Another writer has stored or changed what is pending under the name, which is about to go
-  /// beside it: theirs shows under the name from now on.
+  /// Another writer has stored or changed what is, or was, pending under the name, and what is here
+  /// goes beside it or is gone: theirs shows under the name from now on.
   func changedElsewhere(_ object: ObjectName, _ info: ObjectInfo)
 
   /// The store no longer has what an earlier try had stored under the name: copies are stale.

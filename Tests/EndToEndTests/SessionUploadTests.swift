@@ -138,6 +138,7 @@ import Testing
     try signIn("ann")
     let own = try mount()
     #expect(own.error.contains("1 file of an earlier mount"), "\(own.error)")
+    #expect(try machine.bucketfs("online", machine.mountpoint).code == 0)
     #expect(try machine.bucketfs("wait", machine.mountpoint).code == 0)
     #expect(try text("one") == "1")
     try machine.unmount()

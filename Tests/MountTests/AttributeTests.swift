@@ -26,17 +26,44 @@ extension MountTests {
         size = libc.getxattr(b"file", b"user.bucketfs.state", None, 0)
         short = libc.getxattr(b"file", b"user.bucketfs.state", ctypes.create_string_buffer(9), 1)
         print(size, short, errno.errorcode[ctypes.get_errno()])
-        size = libc.listxattr(b"file", None, 0)
-        short = libc.listxattr(b"file", ctypes.create_string_buffer(9), 1)
-        print(size > 20, short, errno.errorcode[ctypes.get_errno()])
         '
         """
       try Mounted.use(fixture.store, at: try Scratch()) { (mounted) throws in
         let outcome = try Shell.run(script, in: mounted.path + "/b/folder")
         #expect(
           outcome.lines == [
-            "True remote", "cached folder/file", "ENODATA", "6 -1 ERANGE", "True -1 ERANGE",
+            "False remote", "cached folder/file", "ENODATA", "6 -1 ERANGE",
           ], "\(outcome)")
+      }
+    }
+
+    /// What a mount says of a file is never copied to another one.
+    @Test func onlyWhatProgramsHaveSetIsListedAndCopied() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      try Mounted.write(store, at: try Scratch()) { mounted in
+        let script = """
+          echo one > a && python3 -c '
+          import ctypes, errno, os
+          os.setxattr("a", "user.note", b"mine")
+          print(os.listxattr("a"))
+          libc = ctypes.CDLL(None, use_errno=True)
+          size = libc.listxattr(b"a", None, 0)
+          short = libc.listxattr(b"a", ctypes.create_string_buffer(9), 1)
+          print(size, short, errno.errorcode[ctypes.get_errno()])
+          try: os.setxattr("a", "user.bucketfs.pin", b"1")
+          except OSError as error: print(error.errno == errno.EOPNOTSUPP)
+          fd = os.open("a", os.O_RDONLY)
+          links = os.fstat(fd).st_nlink
+          os.unlink("a")
+          print(links, os.fstat(fd).st_nlink, os.read(fd, 3).decode())
+          '
+          """
+        let outcome = try Shell.run(script, in: mounted.path + "/b")
+        #expect(
+          outcome.lines == ["['user.note']", "10 -1 ERANGE", "True", "1 0 one"],
+          "\(outcome)")
+        #expect(try mounted.drain() == .stored)
       }
     }
 

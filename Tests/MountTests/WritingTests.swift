@@ -89,6 +89,33 @@ extension MountTests {
       }
     }
 
+    /// What the store gets of them after the call is deleted again, and shows at no moment.
+    @Test func aTreeIsRemovedWhileItsFilesAreOnTheirWay() throws {
+      let store = MemoryStore()
+      store.createBucket("b")
+      try Mounted.write(store, at: try Scratch(), maxAge: .milliseconds(10)) { mounted in
+        let folder = mounted.path + "/b"
+        let made = try Shell.run(
+          "mkdir -p T/sub && for i in $(seq 30); do echo $i > T/sub/old$i; done", in: folder)
+        #expect(made.code == 0, "\(made)")
+        #expect(try mounted.drain() == .stored)
+        let gate = Gate()
+        for _ in 0..<30 { store.inject(.commitAfter(gate), on: .put) }
+        let copied = try Shell.run("for i in $(seq 30); do echo $i > T/sub/new$i; done", in: folder)
+        #expect(copied.code == 0, "\(copied)")
+        gate.awaitArrivals(4)
+        let removed = try Shell.run("rm -rf T; ls", in: folder)
+        #expect(removed.code == 0 && removed.output == "" && removed.errors == "", "\(removed)")
+        gate.open()
+        let shown = try Shell.run("for i in $(seq 20); do ls; sleep 0.02; done", in: folder)
+        #expect(shown.output == "" && shown.errors == "", "\(shown)")
+        #expect(try mounted.drain() == .stored)
+        store.settle()
+        #expect(store.keys("b") == [])
+        #expect(try Shell.run("ls", in: folder).output == "")
+      }
+    }
+
     /// The listing that first names a new folder does not take its path from who works in it.
     @Test func whoWorksInANewFolderKeepsItsPath() throws {
       let store = MemoryStore()

@@ -189,13 +189,16 @@ import Testing
     #expect(try fixture.bytes("kept") == [1, 2, 3])
     #expect(try QueueFixture.read(file).prefix(Int(written)).allSatisfy { $0 == 7 })
     #expect(throws: Errno.noSpace) { try file.flush() }
-    // Nothing more can be written here, and the queue is emptied all the same.
+    // Nothing more can be written here, and what is whole is sent all the same.
     file.close()
     fixture.drain()
     #expect(fixture.store.bytes("photos", "kept") == [1, 2, 3])
     fixture.now = fixture.now + .seconds(60)
     fixture.drain()
-    #expect(fixture.store.keys("photos") == ["kept", "big"])
+    #expect(fixture.store.keys("photos") == ["kept"])
+    #expect(fixture.entry("big")?.record.failure?.kind == PendingFailure.noRoom)
+    #expect(try fixture.bytes("big")?.count == Int(written))
+    try fixture.queue.remove(fixture.name("big"))
     #expect(fixture.queue.entries.isEmpty)
     try fixture.add("next", [1])
     fixture.drain()

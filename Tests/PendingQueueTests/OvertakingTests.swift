@@ -41,6 +41,54 @@ import Testing
     #expect(!fixture.queue.isDeleted(fixture.name("a")))
   }
 
+  /// What is done to a file while the store has all of it, and has not made it an object yet.
+  enum Change: CaseIterable {
+    case remove
+    case rename
+    case rewrite
+  }
+
+  @Test(arguments: Change.allCases)
+  func whatTheStoreHasAllOfIsWaitedFor(_ change: Change) throws {
+    let fixture = try QueueFixture()
+    try fixture.add("a", [1])
+    let gate = Gate()
+    fixture.store.inject(.commitAfter(gate), on: .put)
+    let sender = try fixture.sendInBackground()
+    gate.awaitArrivals(1)
+    switch change {
+    case .remove: try fixture.queue.remove(fixture.name("a"))
+    case .rename: try fixture.queue.rename(fixture.name("a"), to: fixture.name("b"), base: .absent)
+    case .rewrite: try fixture.add("a", [2])
+    }
+    // Long enough for a try that was cut off to be followed by all that comes after it.
+    #expect(!sender.join(until: .now + .milliseconds(300)))
+    fixture.drain()
+    gate.open()
+    #expect(sender.join(until: .now + .seconds(30)))
+    fixture.store.settle()
+    fixture.drain()
+    switch change {
+    case .remove: #expect(fixture.store.keys("photos") == [])
+    case .rename: #expect(fixture.store.keys("photos") == ["b"])
+    case .rewrite: #expect(fixture.store.bytes("photos", "a") == [2])
+    }
+    #expect(try fixture.kept.isEmpty)
+  }
+
+  @Test func aFolderOfNothingButDeletionsIsToldApart() throws {
+    let fixture = try QueueFixture()
+    try fixture.add("f/a", [1])
+    try onTheWay(fixture, .beforeTheAnswer) {
+      try fixture.queue.remove(fixture.name("f/a"))
+      #expect(fixture.queue.folder("", in: "photos").folders == [])
+      #expect(fixture.queue.folder("", in: "photos").emptied == ["f"])
+      #expect(fixture.queue.hasDeletions(below: "f/", in: "photos"))
+    }
+    fixture.drain()
+    #expect(!fixture.queue.hasDeletions(below: "f/", in: "photos"))
+  }
+
   @Test func aFileRemovedOnItsWayIsDeletedAlsoAfterAKill() throws {
     let fixture = try QueueFixture()
     try fixture.add("a", [1])

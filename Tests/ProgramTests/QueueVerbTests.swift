@@ -120,6 +120,50 @@ extension ProgramTests {
       #expect((try plain.object()["queue"] as? [String: Any])?["waiting"] as? Int == 2)
     }
 
+    @Test func whatAPersonHasSwitchedOffStaysOffWhateverEndsTheMount() throws {
+      try leave([("a.txt", [1, 2, 3])])
+      emulator.setFault(Fault(route: "upload", effect: .status(503, ["message": "later"])))
+      #expect(try mount().code == 0)
+      #expect(try person.bucketfs("offline", person.mountpoint).code == 0)
+      let pid = try person.pid()
+      kill(pid, SIGKILL)
+      for _ in 0..<500 where kill(pid, 0) == 0 { usleep(10_000) }
+      emulator.clearFaults()
+      emulator.requests.clear()
+      let again = try mount()
+      #expect(again.code == 0)
+      #expect(again.error.contains("network access is switched off"), "\(again.error)")
+      #expect(try person.status()["network"] as? String == "disabled")
+      let text = try person.bucketfs("status", person.mountpoint).output
+      #expect(text.contains("disabled: switched off; bucketfs online"), "\(text)")
+      #expect(try person.bucketfs("wait", person.mountpoint, "--timeout", "1").code == 4)
+      #expect(emulator.requests.entries().isEmpty)
+      #expect(try person.bucketfs("online", person.mountpoint).code == 0)
+      #expect(try person.bucketfs("wait", person.mountpoint).code == 0)
+      #expect(try bytes("a.txt") == [1, 2, 3])
+      try person.unmount()
+      let last = try mount()
+      #expect(last.error == "")
+      try person.unmount()
+    }
+
+    @Test func withSyncRemoteTheStoreHasWhatWasClosed() throws {
+      #expect(try mount("sync=remote").code == 0)
+      let file = person.mountpoint + "/photos/a.txt"
+      let copied = try person.run(["/bin/sh", "-c", "echo one > '\(file)'"], timeout: 30)
+      #expect(copied.code == 0, "\(copied.error)")
+      #expect(try bytes("a.txt") == Array("one\n".utf8))
+      #expect(try person.bucketfs("offline", person.mountpoint).code == 0)
+      let refused = try person.run(["/bin/cp", "/etc/hostname", file + "2"], timeout: 30)
+      #expect(refused.code == 1)
+      #expect(refused.error.contains("Network is down"), "\(refused.error)")
+      #expect(try records().map { $0["state"] as? String } == ["waiting"])
+      #expect(try person.bucketfs("online", person.mountpoint).code == 0)
+      #expect(try person.bucketfs("wait", person.mountpoint).code == 0)
+      #expect(try bytes("a.txt2") != nil)
+      try person.unmount()
+    }
+
     @Test func aPendingFileIsAskedAboutLikeAnyOther() throws {
       try leave([("a.txt", [1, 2, 3])])
       emulator.stop()

@@ -56,6 +56,10 @@ struct ReportTests {
 
   @Test func theQueueIsSummedUpForPeople() {
     #expect(StatusReport.Queue().text == "0 waiting, 0 uploading, 0 failed")
+    #expect(Count.unsent(1, folders: 0, deletions: 0) == "1 file")
+    #expect(Count.unsent(3, folders: 1, deletions: 2) == "2 files, 1 new folder and 2 deletions")
+    #expect(Count.unsent(0, folders: 0, deletions: 1) == "1 deletion")
+    #expect(Count.unsent(2, folders: 2, deletions: 0) == "2 new folders")
     let queue = StatusReport.Queue(
       writing: 1, waiting: 2, uploading: 3, failed: 4, deletions: 5, bytes: 2048, others: 6,
       aside: 7)

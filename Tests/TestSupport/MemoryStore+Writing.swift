@@ -48,10 +48,34 @@ extension MemoryStore: WritableStore {
     switch fault {
     case .cut: throw StoreError(.connectivity, "connection cut")
     case .flip: if !bytes.isEmpty { bytes[0] ^= 0xFF }
+    case .commitAfter(let gate):
+      if !gate.pass(call.cancellation) {
+        commit(request, bytes, after: gate)
+        throw StoreError(.cancelled, "cancelled")
+      }
     default: break
     }
     try store(request, bytes)
     try answer(fault, call)
+  }
+
+  /// Waits until what was cancelled too late has taken effect.
+  package func settle() {
+    for thread in state.withLock({ $0.late }) { thread.join() }
+  }
+
+  private func commit(_ request: PutRequest, _ bytes: [UInt8], after gate: Gate) {
+    do throws(Errno) {
+      let thread = try Thread(name: "late") {
+        _ = gate.pass(Cancellation())
+        do throws(StoreError) { try self.store(request, bytes) } catch {
+          // Refused, with nobody left to be told.
+        }
+      }
+      state.withLock { $0.late.append(thread) }
+    } catch {
+      preconditionFailure("no thread: \(error)")
+    }
   }
 
   package func beginUpload(_ request: PutRequest, _ call: Call) throws(StoreError) -> UploadToken {

@@ -30,6 +30,8 @@ package final class MemoryStore: BucketStore {
     case loseAnswer(StoreError)
     /// A write takes effect, and answers once the gate opens or the call is cancelled.
     case answerAfter(Gate)
+    /// A `put` has all its bytes, and takes effect once the gate opens, cancelled or not.
+    case commitAfter(Gate)
     /// The call waits until the gate opens, or is cancelled.
     case wait(Gate)
   }
@@ -56,6 +58,8 @@ package final class MemoryStore: BucketStore {
     var underway: [ObjectName: Int] = [:]
     var mostUnderway = 0
     var overlaps = 0
+    /// Those that take effect after they were cancelled.
+    var late: [Thread] = []
   }
 
   let state = Locked(State())
@@ -222,7 +226,7 @@ package final class MemoryStore: BucketStore {
     case .cut(let count):
       isCut = true
       bytes = Array(bytes.prefix(count))
-    case .fail, .wait, .loseAnswer, .answerAfter, nil: break
+    case .fail, .wait, .loseAnswer, .answerAfter, .commitAfter, nil: break
     }
     var start = 0
     while start < bytes.count {

@@ -113,7 +113,7 @@ extension PendingQueue {
       ConflictCopy(at: now, object: moved.original, copy: copy, owner: record.owner))
     Log.warning(
       "\(moved.original): \(words); what was written here is stored beside it, as \(copy)")
-    if let token = record.upload { abandon(token, record, flight) }
+    if let token = record.upload { abandon(token, record, flight.call) }
   }
 }
 

@@ -15,6 +15,9 @@ final class Content: Sendable {
     var isDirty: Bool
     /// Changes of the bytes that are under way: the bytes are not complete then.
     var changes = 0
+    /// What could not be written for want of room, and was not written or cut off since; then the
+    /// bytes are not those that the writer meant.
+    var missing: Range<Int64>?
     /// Whether the bytes were to be acknowledged while they were being changed: once they are not.
     var isFlushDue = false
   }
@@ -38,12 +41,20 @@ final class Content: Sendable {
     do throws(Errno) {
       try file.write(bytes, at: offset)
     } catch {
+      if error == .noSpace || error == .overQuota {
+        shape.withLock { shape in
+          let known = shape.missing ?? offset..<end
+          shape.missing =
+            min(known.lowerBound, offset)..<max(known.upperBound, end)
+        }
+      }
       try cutBack()
       throw error
     }
     directory.note(.write("\(id).data", at: offset, Array(bytes)))
     shape.withLock { shape in
       shape.size = max(shape.size, end)
+      shape.fill(offset..<end)
       shape.modified = now
       shape.isDirty = true
     }
@@ -63,6 +74,7 @@ final class Content: Sendable {
       shape.size = size
       shape.modified = now
       shape.isDirty = true
+      shape.cut(to: size)
     }
   }
 
@@ -82,5 +94,23 @@ final class Content: Sendable {
       directory.note(.write("\(id).data", at: offset, Array(bytes)))
     }
     shape.withLock { $0.size = size }
+  }
+}
+
+extension Content.Shape {
+  /// Bytes were written: they are missing no more.
+  fileprivate mutating func fill(_ written: Range<Int64>) {
+    guard let missing, written.overlaps(missing) else { return }
+    let first = written.lowerBound <= missing.lowerBound ? written.upperBound : missing.lowerBound
+    let last = written.upperBound >= missing.upperBound ? written.lowerBound : missing.upperBound
+    self.missing = first < last ? first..<last : nil
+  }
+
+  /// The file ends earlier: what would have come behind is missed no more.
+  fileprivate mutating func cut(to size: Int64) {
+    guard let missing else { return }
+    self.missing =
+      missing.lowerBound < size
+      ? missing.lowerBound..<min(missing.upperBound, size) : nil
   }
 }

@@ -231,8 +231,7 @@ extension PendingQueue {
     let isReplaced = state.withLock { state -> Bool in
       guard let slot = state.slots[record.id], slot.record.operation == .put else { return false }
       return state.later(slot).contains { later in
-        later.record.operation == .put && later.record.failure?.kind != PendingFailure.interrupted
-          && later.record.failure?.kind != PendingFailure.damaged
+        later.record.operation == .put && !(later.record.failure?.isOfParts ?? false)
       }
     }
     if isReplaced { try retire(record.id) }

@@ -40,9 +40,9 @@ package struct Fingerprint: Hashable, Sendable {
   }
 
   /// Whether an object is one of ours that was meant to have these bytes, damaged as it may be.
-  package func isClaimed(by info: ObjectInfo, isWhole: Bool = true) -> Bool {
+  package func isClaimed(by info: ObjectInfo, in store: WritingCapabilities) -> Bool {
     info.userMetadata?[Self.metadataKey]?.lowercased() == sha256
-      || match(info, isWhole: isWhole) == .same
+      || match(info, isWhole: store.isWhole(size)) == .same
   }
 
   /// The name under which the user's metadata carry the SHA-256.
@@ -53,4 +53,9 @@ package struct Fingerprint: Hashable, Sendable {
     guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else { return nil }
     return digits.lowercased()
   }
+}
+
+extension WritingCapabilities {
+  /// Whether an object of so many bytes is stored in one piece.
+  func isWhole(_ size: Int64) -> Bool { resumable.map { size < $0 } ?? true }
 }

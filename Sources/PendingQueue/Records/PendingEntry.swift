@@ -28,6 +28,8 @@ package struct PendingFolder: Sendable {
   package var files: [(name: ByteString, entry: PendingEntry)]
   /// Names of folders that hold pending files at any depth, in no order.
   package var folders: [ByteString]
+  /// Names of folders in which nothing is pending but deletions, in no order.
+  package var emptied: [ByteString]
   /// Names that are about to be deleted at the store: not to be shown, whatever a listing says.
   package var deleted: Set<ByteString>
 }
@@ -42,6 +44,8 @@ package struct PendingCounts: Sendable, Equatable {
   package var uploading = 0
   /// Files that no further try is made for, until a person asks for one.
   package var failed = 0
+  /// How many of those that are to be sent are no files, but the marks of folders made here.
+  package var folders = 0
   /// Deletions of what was stored under a name that its file no longer has.
   package var deletions = 0
   /// Bytes of all of them.

@@ -19,6 +19,11 @@ package struct PendingFailure: Hashable, Sendable {
   package static let conflict = "conflict"
   /// The bytes on this device are not those that were written, or are gone.
   package static let damaged = "damaged"
+  /// This device had no room for all that its writer wrote, who was told so.
+  package static let noRoom = "no-room"
   /// This device could not keep the bytes durably.
   package static let device = "device"
+
+  /// Whether the bytes are not all that their writer meant to write.
+  package var isOfParts: Bool { [Self.interrupted, Self.damaged, Self.noRoom].contains(kind) }
 }

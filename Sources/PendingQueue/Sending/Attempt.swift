@@ -16,6 +16,8 @@ struct Attempt {
   let isFirst: Bool
   let source: ContentSource
   let flight: Flight
+  /// Notes what the store has of an earlier try.
+  let rebase: (PendingBase) -> Void
   /// Keeps the token of an upload that was opened, before its first byte is sent.
   let keep: (UploadToken?) throws(StoreError) -> Void
   let progress: @Sendable (Int64) -> Void
@@ -24,19 +26,25 @@ struct Attempt {
   ///
   /// - Returns: the store's facts of the object, compared with the bytes.
   func run() throws(Failure) -> ObjectInfo {
-    let (stored, condition) = try look()
+    let (stored, condition) = try look(asking: !isFirst)
     if let stored { return stored }
     do throws(StoreError) {
       try send(condition)
     } catch {
       guard error.kind == .exists || error.kind == .conflict else { throw .store(error) }
       // An earlier try of ours may be the one that was first.
-      guard let found = try info() else {
-        // What was in the way has gone again.
-        throw .store(StoreError(.server, error.message))
+      let (stored, condition) = try look(asking: true)
+      if let stored { return stored }
+      // What was in the way has gone again.
+      if condition == .absent { throw .store(StoreError(.server, error.message)) }
+      do throws(StoreError) {
+        try send(condition)
+      } catch {
+        guard error.kind == .exists || error.kind == .conflict else { throw .store(error) }
+        guard let found = try info() else { throw .store(StoreError(.server, error.message)) }
+        if sums.match(found, isWhole: isWhole) == .same { return found }
+        throw .conflict(error.message, found)
       }
-      if sums.match(found, isWhole: isWhole) == .same { return found }
-      throw .conflict(error.message, found)
     }
     CrashPoint.reach(.uploadSent)
     guard let found = try info() else {
@@ -50,18 +58,22 @@ struct Attempt {
   }
 
   /// Whether the bytes go in one piece.
-  private var isWhole: Bool {
-    guard let bound = store.writing.resumable else { return true }
-    return record.size < bound
-  }
+  private var isWhole: Bool { store.writing.isWhole(record.size) }
 
   /// Looks what the store has, where that matters, and decides on which condition to send.
-  private func look() throws(Failure) -> (stored: ObjectInfo?, PutRequest.Condition) {
-    if record.base == .absent, isFirst, store.writing.atomicCreate { return (nil, .absent) }
+  ///
+  /// - Parameter asking: false where nothing was ever tried, and the store itself sees to it that
+  ///   nothing of another writer is replaced.
+  private func look(asking: Bool) throws(Failure) -> (
+    stored: ObjectInfo?, PutRequest.Condition
+  ) {
+    if record.base == .absent, !asking, store.writing.atomicCreate { return (nil, .absent) }
     guard let found = try info() else { return (nil, .absent) }
     if sums.match(found, isWhole: isWhole) == .same { return (found, .none) }
-    let isOurs = record.tried.contains { $0.isClaimed(by: found, isWhole: isWhole) }
-    guard isOurs || record.base.matches(found) else {
+    let isOurs = record.tried.contains { $0.isClaimed(by: found, in: store.writing) }
+    let isBase = record.base.matches(found)
+    if isOurs, !isBase { rebase(.object(version: found.version, tag: found.tag)) }
+    guard isOurs || isBase else {
       switch record.base {
       case .absent: throw .conflict("another writer stored a file of this name first", found)
       case .object: throw .conflict("another writer changed the file since it was read", found)
@@ -81,6 +93,10 @@ struct Attempt {
   }
 
   private func send(_ condition: PutRequest.Condition) throws(StoreError) {
+    // No byte of it will be asked for.
+    if sums.size == 0, !flight.beginLast() {
+      throw StoreError(.cancelled, "the file was changed, renamed or removed")
+    }
     let request = PutRequest(
       object: record.object, size: record.size, contentType: record.contentType,
       userMetadata: [

@@ -17,11 +17,11 @@ extension PendingQueue {
     case .conflict(let words, let theirs):
       update { $0.schedule.resume() }
       if !setAside(id, flight, words, theirs: theirs) {
-        Log.warning("\(flight.object) is kept on this device: \(words)")
+        Log.warning("\(options.title(flight.object)) is kept on this device: \(words)")
         fail(id, flight, PendingFailure.conflict, words)
       }
     case .damaged(let words):
-      Log.error("\(flight.object) is not sent: \(words)")
+      Log.error("\(options.title(flight.object)) is not sent: \(words)")
       fail(id, flight, PendingFailure.damaged, words)
     case .failed(let error):
       failed(id, flight, error, Verdict(error.kind, session: store.session))
@@ -34,13 +34,19 @@ extension PendingQueue {
 
   private func stored(_ id: PendingID, _ flight: Flight, _ info: ObjectInfo, _ sums: Fingerprint) {
     guard let record = begin(id) else { return land(id, flight) { _ in } }
-    let isWanted = state.withLock { state in
-      state.slots[id].map { !$0.isSuperseded } ?? false
+    let (isWanted, isOpen) = state.withLock { state in
+      state.slots[id].map { (!$0.isSuperseded, $0.writers > 0) } ?? (false, false)
     }
     guard record.operation == .put, flight.isOf(record), isWanted else {
       end(id, nil)
       receiver.withLock { $0 }?.storeChanged(flight.object)
       return land(id, flight) { _ in }
+    }
+    if isOpen {
+      // Its bytes are its writers' yet: once they have closed it, the store is asked again.
+      end(id, nil)
+      update { $0.slots[id]?.storedAt = flight.acknowledgements.withLock { $0 } }
+      return land(id, flight) { $0.base = .object(version: info.version, tag: info.tag) }
     }
     let file = StoredFile(
       object: record.object, info: info, path: directory.dataPath(id), size: sums.size,
@@ -48,7 +54,7 @@ extension PendingQueue {
       attributes: record.attributes)
     // Still shown by the queue meanwhile: the name is there at every instant.
     let taken = receiver.withLock({ $0 })?.take(file) ?? false
-    Log.debug("\(record.object) is stored\(taken ? "" : "; its bytes are not kept")")
+    Log.debug("\(options.title(record.object)) is stored\(taken ? "" : "; its bytes are not kept")")
     CrashPoint.reach(.handedOver)
     removeFiles(id)
     CrashPoint.reach(.handoverDone)
@@ -113,7 +119,7 @@ extension PendingQueue {
       later(id, flight, failure, now)
     case .refused, .conflict:
       update { $0.schedule.resume() }
-      Log.warning("\(flight.object) is kept on this device: \(error.message)")
+      Log.warning("\(options.title(flight.object)) is kept on this device: \(error.message)")
       fail(id, flight, error.kind.rawValue, error.message)
     }
   }
@@ -147,8 +153,11 @@ extension PendingQueue {
     let (isDeletion, lacksBytes) = state.withLock { state in
       state.slots[id].map { ($0.record.operation == .delete, $0.lacksBytes) } ?? (false, false)
     }
+    // What was refused is the file, which was removed meanwhile; an earlier try is to be deleted.
+    if isDeletion, flight.operation == .put { return land(id, flight) { _ in } }
     if isDeletion {
-      Log.error("\(flight.object) stays at the store, though it was removed here: \(reason)")
+      Log.error(
+        "\(options.title(flight.object)) stays at the store, though it was removed here: \(reason)")
       return drop(id, flight)
     }
     if lacksBytes {

@@ -29,6 +29,7 @@ extension PendingQueue {
   func sendNext() -> Bool {
     let heard = bell.withLock { $0 }
     if closing.isCancelled { return false }
+    if abandonNext() { return true }
     guard case .idle(let until) = step() else { return true }
     // The gate tells nobody here when it opens by itself, so it is looked at now and then.
     var span = Span.seconds(5)
@@ -121,13 +122,14 @@ extension PendingQueue {
   /// - Returns: nil when the record is another by now.
   private func mark(_ id: PendingID, _ flight: Flight, _ sums: Fingerprint) -> PendingRecord? {
     guard let record = begin(id) else { return nil }
-    let isWanted = state.withLock { state in
-      state.slots[id].map { !$0.isSuperseded } ?? false
+    let (isWanted, acknowledgements) = state.withLock { state in
+      state.slots[id].map { (!$0.isSuperseded, $0.acknowledgements) } ?? (false, 0)
     }
     guard record.operation == .put, flight.isOf(record), isWanted else {
       end(id, nil)
       return nil
     }
+    flight.acknowledgements.withLock { $0 = acknowledgements }
     var marked = record
     marked.state = .uploading
     marked.sha256 = sums.sha256
@@ -159,8 +161,10 @@ extension PendingQueue {
     _ flight: Flight
   ) -> Outcome {
     let attempt = Attempt(
-      store: store, record: record, sums: sums, isFirst: isFirst, source: ContentSource(content),
+      store: store, record: record, sums: sums, isFirst: isFirst,
+      source: ContentSource(content, size: sums.size, flight),
       flight: flight,
+      rebase: { base in self.rebase(record.id, base) },
       keep: { (token) throws(StoreError) in
         do throws(Errno) {
           try self.change(record.id, durable: true) { $0.upload = token }
@@ -176,6 +180,8 @@ extension PendingQueue {
       CrashPoint.reach(.uploadVerified)
       return .stored(info, sums)
     } catch {
+      // What it was about is another matter by now.
+      if flight.isStopped { return .overtaken }
       switch error {
       case .store(let error): return .failed(error)
       case .conflict(let words, let theirs):
@@ -184,6 +190,38 @@ extension PendingQueue {
         return .conflict(words, theirs)
       }
     }
+  }
+
+  /// Notes that the store has what an earlier try of ours stored: it is what is replaced from now on.
+  private func rebase(_ id: PendingID, _ base: PendingBase) {
+    do throws(Errno) {
+      try change(id) { record in
+        if record.operation == .put { record.base = base }
+      }
+    } catch {
+      // The next try finds the same again.
+      Log.warning("pending file \(id): what it replaces is not noted: \(error)")
+    }
+  }
+
+  /// Remembers to give up an upload that will not be gone on with.
+  func giveUpUpload(of record: PendingRecord) {
+    guard record.upload != nil else { return }
+    update { $0.abandoned.append(record) }
+    ring()
+  }
+
+  /// Gives up one upload that will not be gone on with.
+  ///
+  /// - Returns: false when there is none, or nothing may be sent.
+  func abandonNext() -> Bool {
+    guard options.gate() == .open else { return false }
+    let record = state.withLock { state in
+      state.phase == .sending ? state.abandoned.popLast() : nil
+    }
+    guard let record, let token = record.upload else { return false }
+    abandon(token, record, Call(timeout: options.timeout))
+    return true
   }
 
   /// Whether the store has the bytes that were handed over when the program ended.
@@ -201,25 +239,32 @@ extension PendingQueue {
   }
 
   /// Gives up the upload that was opened for a file which is gone.
-  func abandon(_ token: UploadToken, _ record: PendingRecord, _ flight: Flight) {
+  func abandon(_ token: UploadToken, _ record: PendingRecord, _ call: Call) {
     let request = PutRequest(
       object: record.object, size: record.size, contentType: record.contentType,
       userMetadata: [:], condition: .none)
     do throws(StoreError) {
-      try store.abandonUpload(token, request, flight.call)
+      try store.abandonUpload(token, request, call)
     } catch {
       // The store forgets it by itself after a while; until then it takes up room there.
-      Log.info("\(record.object): the upload of a file that was removed stays open: \(error)")
+      Log.info(
+        "\(options.title(record.object)): the upload of a file that was removed stays open: \(error)"
+      )
     }
   }
 
   /// Deletes what earlier tries stored, and nothing else.
   private func delete(_ record: PendingRecord, _ flight: Flight) -> Outcome {
-    if let token = record.upload { abandon(token, record, flight) }
+    if let token = record.upload { abandon(token, record, flight.call) }
     guard !record.tried.isEmpty else { return .deleted }
     do throws(StoreError) {
       let info = try store.info(record.object, flight.call)
-      guard record.tried.contains(where: { $0.isClaimed(by: info) }) else { return .deleted }
+      guard record.tried.contains(where: { $0.isClaimed(by: info, in: store.writing) }) else {
+        if !ConflictNames.isFolderMark(record.object.key) {
+          receiver.withLock { $0 }?.changedElsewhere(record.object, info)
+        }
+        return .deleted
+      }
       try store.delete(record.object, flight.call)
       receiver.withLock { $0 }?.storeChanged(record.object)
       return .deleted

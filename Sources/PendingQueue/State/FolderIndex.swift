@@ -49,13 +49,21 @@ struct FolderIndex {
   }
 
   func contents(of prefix: ByteString, in bucket: ByteString)
-    -> (files: [ByteString: PendingID], folders: Set<ByteString>, deleted: Set<ByteString>)
+    -> (
+      files: [ByteString: PendingID], folders: Set<ByteString>, emptied: Set<ByteString>,
+      deleted: Set<ByteString>
+    )
   {
     guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else {
-      return ([:], [], [])
+      return ([:], [], [], [])
     }
     let shown = folder.folders.filter { hasFiles(below: prefix + $0 + "/", in: bucket) }
-    return (folder.files, shown, folder.deleted)
+    return (folder.files, shown, folder.folders.subtracting(shown), folder.deleted)
+  }
+
+  /// Whether anything is pending below a folder, deletions included.
+  func hasAnything(below prefix: ByteString, in bucket: ByteString) -> Bool {
+    folders[FolderKey(bucket: bucket, path: prefix)] != nil
   }
 
   /// False for a folder of nothing but deletions.

@@ -21,6 +21,8 @@ struct QueueState {
   var isCommitting = false
   /// What is to be acknowledged by the committer, since its writer could not wait.
   var due: [Content] = []
+  /// Records whose uploads are open at the store and will not be gone on with; forgotten at the end.
+  var abandoned: [PendingRecord] = []
   var schedule = Schedule()
   /// What observers have not been told yet.
   var changes: [PendingChange] = []
@@ -28,8 +30,12 @@ struct QueueState {
   var version: UInt64 = 0
   private var lastStamp: UInt64 = 0
 
-  init(owner: String) {
+  private let folderMark: ByteString?
+
+  /// - Parameter folderMark: the last segment of the keys that keep folders.
+  init(owner: String, folderMark: ByteString? = nil) {
     self.owner = owner
+    self.folderMark = folderMark.map { "/" + $0 }
   }
 
   /// A new number that is greater than all before, and the time's where the clock allows.
@@ -123,6 +129,11 @@ struct QueueState {
     return nil
   }
 
+  /// The records that delete what earlier tries may have stored under a name.
+  func deletions(of object: ObjectName) -> [PendingRecord] {
+    (chains[object] ?? []).compactMap { slots[$0]?.record }.filter { $0.operation == .delete }
+  }
+
   /// Records of the same name that took it before this one.
   func earlier(_ slot: Slot) -> [Slot] {
     let chain = chains[slot.record.object] ?? []
@@ -189,6 +200,9 @@ struct QueueState {
     if record.operation == .delete || slot.lacksBytes {
       counts.deletions += sign
       return
+    }
+    if let folderMark, record.state != .failed, record.object.key.hasSuffix(folderMark) {
+      counts.folders += sign
     }
     switch record.state {
     case .writing: counts.writing += sign

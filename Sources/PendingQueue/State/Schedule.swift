@@ -117,10 +117,10 @@ extension QueueState {
   private func mayStart(_ slot: Slot) -> Bool {
     let record = slot.record
     guard record.owner == owner, record.state == .waiting, slot.flight == nil, !slot.isBusy,
-      slot.writers == 0, !slot.isSuperseded, !slot.isUncommitted, record.left == nil,
+      slot.isReady, !slot.isSuperseded, !slot.isUncommitted, record.left == nil,
       chains[record.object]?.first == record.id, !schedule.flying.contains(record.object)
     else { return false }
     // What is being replaced need not be sent any more.
-    return later(slot).allSatisfy { $0.writers == 0 }
+    return later(slot).allSatisfy { $0.writers == 0 || $0.demands > 0 }
   }
 }

@@ -17,6 +17,10 @@ final class Slot {
   var flight: Flight?
   /// Whether what was acknowledged is not durable yet.
   var isUncommitted = false
+  /// Who waits for the store to take it though it is open.
+  var demands = 0
+  /// What was acknowledged when the store took it, while it was open.
+  var storedAt: UInt64?
   /// Counts what was acknowledged, so that a commit under way does not count for what came after.
   var acknowledgements: UInt64 = 0
   /// Whether the record on disk lacks what was acknowledged: the disk was full.
@@ -38,6 +42,9 @@ final class Slot {
 
   var isSuperseded: Bool { supersededBy != nil }
 
+  /// Whether nobody may change its bytes, or somebody waits for the store to take them as they are.
+  var isReady: Bool { writers == 0 || (demands > 0 && storedAt != acknowledgements) }
+
   /// Whether it is shown as a file.
   var isFile: Bool { record.operation == .put && !lacksBytes }
 }
@@ -45,17 +52,22 @@ final class Slot {
 /// A try that runs: what it sends where, and how to stop it.
 final class Flight: Sendable {
   let object: ObjectName
+  let operation: PendingRecord.Operation
   /// When the record took the name: one that was renamed away and back is on another errand.
   private let placed: UInt64
   let call: Call
   /// The bytes that it reads, once it does.
   let content = Locked<Content?>(nil)
+  /// What was acknowledged of it when it was about to be sent.
+  let acknowledgements = Locked<UInt64>(0)
   /// The content, where this is the first try of it.
   let newlyTried = Locked<Fingerprint?>(nil)
+  private let end = Locked((isStopped: false, isWhole: false))
   private let progress = Locked((sent: Int64(0), told: Instant(nanoseconds: 0)))
 
   init(_ record: PendingRecord, _ call: Call) {
     object = record.object
+    operation = record.operation
     placed = record.placed
     self.call = call
   }
@@ -63,6 +75,29 @@ final class Flight: Sendable {
   /// Whether a record is still as it was when the try began, as far as its name goes.
   func isOf(_ record: PendingRecord) -> Bool {
     record.object == object && record.placed == placed
+  }
+
+  /// Ends the try, unless the store may have all of its bytes: then only its answer tells what
+  /// became of them, and an end here would leave them to be stored after everything else.
+  func stop() {
+    let mayEnd = end.withLock { end in
+      if !end.isWhole { end.isStopped = true }
+      return !end.isWhole
+    }
+    if mayEnd { call.cancellation.cancel() }
+  }
+
+  /// Whether it was ended before the store could have all of its bytes.
+  var isStopped: Bool { end.withLock { $0.isStopped } }
+
+  /// Notes that the last of the bytes are about to be sent.
+  ///
+  /// - Returns: false when they must not be, since the try was ended.
+  func beginLast() -> Bool {
+    end.withLock { end in
+      if !end.isStopped { end.isWhole = true }
+      return !end.isStopped
+    }
   }
 
   /// Bytes sent so far.

@@ -33,12 +33,16 @@ extension MountPlan {
 
   /// How the tree looks.
   func fileSystemOptions(readOnly: Bool) -> FileSystemOptions {
-    FileSystemOptions(
+    var options = FileSystemOptions(
       uid: settings.uid ?? getuid(), gid: settings.gid ?? getgid(), umask: settings.umask,
       readOnly: readOnly, root: root, namedBuckets: bucket.map { [$0] } ?? [], names: names)
+    options.closeWaits = settings.sync == "remote"
+    options.syncWaits = settings.fsync == "remote"
+    return options
   }
 
-  private var names: KeyNames {
+  /// How keys are shown as names.
+  var names: KeyNames {
     keyEncoding.map { KeyNames($0) } ?? .verbatim
   }
 

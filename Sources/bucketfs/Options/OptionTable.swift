@@ -39,6 +39,12 @@ extension Option {
       "uploads", .count(\.uploads, range: 1...64), standard: "4",
       "files on their way to the store at a time; 1 keeps strictly to the order"),
     Option(
+      "sync", .choice(\.sync, ["local", "remote"]), standard: "local",
+      "where a file is when its last writer has closed it: on this device, or at the store"),
+    Option(
+      "fsync", .choice(\.fsync, ["local", "remote"]), standard: "local",
+      "where a file is when fsync has returned: on this device, or at the store"),
+    Option(
       "header.NAME", .header(name: ""), "send this header with every request; may be repeated"),
     Option("insecure", .flag(\.insecure), "allow plain http to another machine"),
     Option(

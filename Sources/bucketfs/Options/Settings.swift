@@ -34,6 +34,9 @@ struct Settings: Equatable, Sendable {
   var names = ""
   /// Uploads in flight at a time.
   var uploads: Int64 = 0
+  /// What close(2) and fsync(2) wait for: `local` or `remote`.
+  var sync = ""
+  var fsync = ""
   var headers: [Header] = []
   /// mount(8)'s own words, such as `noexec` and `_netdev`, as they were given.
   var mountWords: [String] = []

@@ -3,9 +3,27 @@ import PendingQueue
 /// Numbers with their nouns.
 enum Count {
   static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+
+  /// What is still to be sent: files, and what is none.
+  ///
+  /// - Parameters:
+  ///   - files: folders included.
+  ///   - deletions: names that are to be deleted at the store.
+  static func unsent(_ files: Int, folders: Int, deletions: Int) -> String {
+    var parts: [String] = []
+    if files > folders || folders + deletions == 0 { parts.append(Self.files(files - folders)) }
+    if folders > 0 { parts.append(folders == 1 ? "1 new folder" : "\(folders) new folders") }
+    if deletions > 0 { parts.append(deletions == 1 ? "1 deletion" : "\(deletions) deletions") }
+    guard let last = parts.popLast() else { return "" }
+    return parts.isEmpty ? last : parts.joined(separator: ", ") + " and " + last
+  }
 }
 
 extension PendingCounts {
+  private var unsentText: String {
+    Count.unsent(writing + waiting + uploading, folders: folders, deletions: deletions)
+  }
+
   /// What a person who mounts is to know of what an earlier mount has left.
   func remarks(at mountpoint: String, folder: String) -> [Complaint] {
     var remarks: [Complaint] = []
@@ -13,7 +31,7 @@ extension PendingCounts {
       remarks.append(
         Complaint(
           .done,
-          "\(Count.files(unsent)) of an earlier mount \(unsent == 1 ? "waits" : "wait") "
+          "\(unsentText) of an earlier mount \(unsent == 1 ? "waits" : "wait") "
             + "to be uploaded (\(Quantity.text(bytes: bytes)) pending in all)",
           hint: "bucketfs queue \(mountpoint) lists them"))
     }

@@ -101,6 +101,8 @@ extension QueueReport {
     case "keyRefused": "rename it to a name that the store takes"
     case PendingFailure.conflict:
       "copy it to another name, then bucketfs remove shows what the store has"
+    case PendingFailure.noRoom:
+      "make room and write it again; bucketfs retry sends it as it is, bucketfs remove gives it up"
     case PendingFailure.interrupted:
       "look whether it is whole, then bucketfs retry or bucketfs remove"
     case PendingFailure.damaged: "look whether it is whole, then bucketfs retry or bucketfs remove"

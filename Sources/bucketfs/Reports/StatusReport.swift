@@ -21,6 +21,8 @@ struct StatusReport: Codable, Equatable, Sendable {
     var uploading = 0
     /// Kept until a person does something.
     var failed = 0
+    /// How many of those that are to be sent are no files, but folders that were made.
+    var folders = 0
     /// Names that are to be deleted at the store, since their file was removed on its way there.
     var deletions = 0
     /// Bytes of all of them.
@@ -33,10 +35,16 @@ struct StatusReport: Codable, Equatable, Sendable {
     /// What is still to be sent.
     var unsent: Int { writing + waiting + uploading + deletions }
 
+    /// What is still to be sent, for people.
+    var unsentText: String {
+      Count.unsent(writing + waiting + uploading, folders: folders, deletions: deletions)
+    }
+
     /// For people, on one line.
     var text: String {
       var parts = ["\(waiting) waiting", "\(uploading) uploading", "\(failed) failed"]
       func add(_ count: Int, _ what: String) { if count > 0 { parts.append("\(count) \(what)") } }
+      add(folders, "of them new folders")
       add(writing, "being written")
       add(deletions, "to be deleted at the store")
       add(others, "of another account")
@@ -84,7 +92,8 @@ extension StatusReport.Queue {
   init(_ counts: PendingCounts) {
     self.init(
       writing: counts.writing, waiting: counts.waiting, uploading: counts.uploading,
-      failed: counts.failed, deletions: counts.deletions, bytes: counts.bytes,
+      failed: counts.failed, folders: counts.folders, deletions: counts.deletions,
+      bytes: counts.bytes,
       others: counts.ofOthers, aside: counts.aside)
   }
 }

@@ -1,3 +1,4 @@
+import BucketStore
 import FileCache
 import Glibc
 import PendingQueue
@@ -13,11 +14,13 @@ extension MountPlan {
   func openQueue(_ parts: StoreParts, _ cache: FileCache) throws(Complaint) -> PendingQueue? {
     guard !settings.readOnly else { return nil }
     let isShared = Self.shareDevice(cacheDirectory, dataDirectory)
-    let options = QueueOptions(
+    var options = QueueOptions(
       directory: dataDirectory, owner: identity(of: parts.user), uploads: Int(settings.uploads),
       timeout: settings.timeout, gate: { parts.gate },
       makeRoom: { bytes in isShared() && cache.makeRoom(max(bytes, Self.leastRoom)) > 0 },
       conflictNames: ConflictNames(encoding: keyEncoding))
+    options.folderMark = ListingBuilder.placeholder
+    options.title = { [names] in Self.title($0, names) }
     do throws(QueueError) {
       return try PendingQueue(options, store: parts.store)
     } catch {
@@ -35,6 +38,14 @@ extension MountPlan {
       // There is no such folder where nothing was ever written.
       return 0
     }
+  }
+
+  /// An object as a person sees it: bucket and path, a folder's mark as the folder.
+  private static func title(_ object: ObjectName, _ names: KeyNames) -> String {
+    var segments = object.key.split(at: ByteString.slash)
+    if segments.last == ListingBuilder.placeholder { segments.removeLast() }
+    let shown = segments.map { (names.name(of: $0) ?? $0).description }
+    return ([object.bucket.description] + shown).joined(separator: "/")
   }
 
   /// Copies make way for this much at a time, so that they need not for each write.

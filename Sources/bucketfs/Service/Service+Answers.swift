@@ -23,7 +23,7 @@ extension Service {
       case .ensure: return .copy(try ensure(try Target(request, self), call))
       case .info: return .object(try info(try Target(request, self), call))
       case .offline:
-        parts.network.disable()
+        try goOffline()
         return .status(status)
       case .online:
         try goOnline(call)
@@ -63,8 +63,29 @@ extension Service {
     }
   }
 
+  /// Switches network access off, until a person switches it on again.
+  private func goOffline() throws(Complaint) {
+    parts.network.disable()
+    try plan.prepareDataFolder()
+    do throws(Errno) {
+      try networkSwitch.set(off: true)
+    } catch {
+      throw Complaint(
+        .failed,
+        "network access is off, but only until the mount ends: \(plan.dataDirectory)/offline "
+          + "cannot be written: \(error)")
+    }
+  }
+
   /// Switches network access on, and waits for the first question to the store.
   private func goOnline(_ call: Call) throws(Complaint) {
+    do throws(Errno) {
+      try networkSwitch.set(off: false)
+    } catch {
+      throw Complaint(
+        .failed, "network access stays off: \(plan.dataDirectory)/offline stays there: \(error)",
+        hint: "remove that file, then try again")
+    }
     parts.network.enable()
     // Whoever says so wants to see what is new, also where the network was never off.
     fileSystem.distrust()
@@ -91,7 +112,7 @@ extension Service {
     let usage = cache.usage
     return StatusReport(
       state: "serving", network: parts.network.current.rawValue,
-      networkReason: parts.network.reason ?? fileSystem.trouble, store: plan.storeAddress,
+      networkReason: networkReason, store: plan.storeAddress,
       session: parts.store.session.rawValue,
       cache: StatusReport.Usage(bytes: usage.bytes, limit: usage.limit, files: Int64(usage.files)),
       listings: StatusReport.Usage(
@@ -103,6 +124,13 @@ extension Service {
       source: plan.source, since: since.text, cacheDirectory: plan.cacheDirectory,
       cacheProblem: cache.trouble, log: log,
       version: Help.version)
+  }
+
+  private var networkReason: String? {
+    if parts.network.current == .disabled {
+      return "switched off; bucketfs online \(mountpoint) switches it on"
+    }
+    return parts.network.reason ?? fileSystem.trouble
   }
 
   private var hiddenKeys: [HiddenKeyReport] {

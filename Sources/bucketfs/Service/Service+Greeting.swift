@@ -33,6 +33,14 @@ extension Service {
   /// A store that is not reached is a remark: what is kept can be browsed without it.
   /// - Throws: `Complaint` when the store refuses the credentials or has no such bucket.
   func greet() throws(Complaint) {
+    if parts.network.current == .disabled {
+      Console.remark(
+        Complaint(
+          .done, "network access is switched off: what is kept on this device is shown",
+          hint: "bucketfs online \(mountpoint) switches it on"
+        ).text)
+      return
+    }
     let call = Call(timeout: min(plan.settings.timeout, Self.patience))
     do throws(StoreError) {
       guard let bucket = plan.bucket else {

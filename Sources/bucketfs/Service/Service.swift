@@ -16,6 +16,7 @@ final class Service: Sendable {
   /// What the store does not have yet; nil where the mount is for reading only.
   let queue: PendingQueue?
   let fileSystem: FileSystem
+  let networkSwitch: NetworkSwitch
   let since = Timestamp.now
   /// Where the log goes; nil for standard error.
   let log: String?
@@ -31,6 +32,8 @@ final class Service: Sendable {
     self.mountpoint = mountpoint
     let parts = try StoreParts(plan)
     self.parts = parts
+    networkSwitch = NetworkSwitch(folder: plan.dataDirectory)
+    if networkSwitch.isOff { parts.network.disable() }
     do throws(CacheError) {
       cache = try FileCache(
         options: plan.cacheOptions(at: mountpoint, user: parts.user), store: parts.store)

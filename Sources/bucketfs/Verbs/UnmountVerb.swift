@@ -45,7 +45,7 @@ enum UnmountVerb {
       Console.remark(
         Complaint(
           .done,
-          "\(mount.path): \(Count.files(queue.unsent)) not uploaded yet: kept on this device, "
+          "\(mount.path): \(queue.unsentText) not uploaded yet: kept on this device, "
             + "and uploaded at the next mount"
         ).text)
     }

@@ -32,7 +32,7 @@ enum WaitVerb {
   private static func complaint(_ report: WaitReport, _ mount: MountEntry) throws(Complaint)
     -> Complaint?
   {
-    let count = Count.files(report.queue.unsent)
+    let count = report.queue.unsentText
     switch report.outcome {
     case "stored": return nil
     case "failed":
