@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test func aListingThatWasOnItsWayDoesNotHideWhatWasStoredMeanwhile() throws {
-    let fixture = try TreeFixture(writing: true) { $0.patience = .seconds(60) }
+    let fixture = try TreeFixture(writing: true)
     fixture.store.createBucket("b")
     fixture.store.capabilities = StoreCapabilities(flatListing: false, pageSize: 2)
     for key: ByteString in ["m", "n", "o", "p"] { fixture.store.put("b", key, [0]) }

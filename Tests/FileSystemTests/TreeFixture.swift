@@ -52,7 +52,7 @@ final class TreeFixture {
       QueueOptions(
         directory: scratch.path("profile"), owner: "anna", gate: { gate.withLock { $0 } }),
       store: store)
-    var options = FileSystemOptions(uid: 7, gid: 8, readOnly: false)
+    var options = Self.patient(FileSystemOptions(uid: 7, gid: 8, readOnly: false))
     change(&options)
     tree = FileSystem(cache: cache, store: front, queue: queue, options: options)
     try queue.start(receiver: tree)
@@ -70,6 +70,13 @@ final class TreeFixture {
     tree.connect(kernel)
   }
 
+  /// A store in memory answers in no time: what a busy machine takes longer for is still waited for.
+  private static func patient(_ options: FileSystemOptions) -> FileSystemOptions {
+    var options = options
+    options.patience = .seconds(60)
+    return options
+  }
+
   private static func mount(
     _ scratch: Scratch, _ store: any BucketStore, _ maxAge: Span,
     _ change: (inout FileSystemOptions) -> Void
@@ -78,7 +85,7 @@ final class TreeFixture {
       directory: scratch.path("cache"), mountPoint: "/mnt/here", identity: "somebody")
     cacheOptions.maxAge = maxAge
     let cache = try FileCache(options: cacheOptions, store: store)
-    var options = FileSystemOptions(uid: 7, gid: 8)
+    var options = Self.patient(FileSystemOptions(uid: 7, gid: 8))
     change(&options)
     return (cache, FileSystem(cache: cache, store: store, options: options))
   }
