@@ -3,7 +3,7 @@ import PackageDescription
 
 // Arrows point downward only: a target may depend on those listed above it.
 // Platform knows nothing of ours; CFuse is imported by Mount alone, CSQLite by SQLite alone,
-// CCurl by BucketStore alone.
+// CCurl and CExpat by BucketStore alone.
 let package = Package(
   name: "bucketfs",
   targets: [
@@ -12,11 +12,12 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
 
     .target(name: "Platform", dependencies: ["CLinux", "CCrypto"]),
     .target(name: "SQLite", dependencies: ["CSQLite", "Platform"]),
-    .target(name: "BucketStore", dependencies: ["CCurl", "Platform"]),
+    .target(name: "BucketStore", dependencies: ["CCurl", "CExpat", "Platform"]),
     .target(name: "FileCache", dependencies: ["BucketStore", "Platform", "SQLite"]),
     .target(name: "PendingQueue", dependencies: ["BucketStore", "Platform"]),
     .target(

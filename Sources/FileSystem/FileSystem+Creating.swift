@@ -82,7 +82,7 @@ extension FileSystem {
 
   /// Puts the empty object that keeps a folder into the queue.
   func keepFolder(_ folder: FolderName, _ queue: PendingQueue) throws(Failure) {
-    let object = folder.placeholder
+    let object = marker(of: folder)
     let new = NewFile(base: .absent, mode: 0o644)
     let file = try makePending(object) { () throws(Errno) in try queue.create(object, new) }
     defer { file.close() }
@@ -118,7 +118,7 @@ extension FileSystem {
     guard name.count <= KeyNames.longestName else {
       throw Failure(.nameTooLong, "\(folder)\(name): name is too long")
     }
-    guard KeyNames.isName(name), name != ListingBuilder.placeholder else {
+    guard KeyNames.isName(name), !listings.options.names.isMarker(name) else {
       throw Failure(.invalid, "\(folder)\(name): no file can have this name")
     }
     guard let segment = listings.options.names.segment(of: name),
@@ -129,7 +129,7 @@ extension FileSystem {
     guard !folder.isBuckets else {
       throw Failure(.notPermitted, "\(name): a mount makes no buckets, nor files beside them")
     }
-    let key = isFolder ? folder.folder(segment).placeholder.key : folder.object(segment).key
+    let key = isFolder ? marker(of: folder.folder(segment)).key : folder.object(segment).key
     guard queue.store.allows(key) else {
       // All its bytes are such as the store takes, so it is too long with what is above it.
       throw Failure(.nameTooLong, "\(folder)\(name): the store takes no key as long as this one")

@@ -31,7 +31,7 @@ extension FileSystem {
       return nil
     }
     var below = object.key.dropFirst(root.prefix.count).split(at: ByteString.slash)
-    if below.last == ListingBuilder.placeholder { below.removeLast() }
+    if let last = below.last, listings.options.names.isMarker(last) { below.removeLast() }
     let segments = (root.isBuckets ? [object.bucket] : []) + below
     let names = segments.compactMap { listings.options.names.name(of: $0) }
     guard names.count == segments.count else { return nil }

@@ -19,7 +19,7 @@ extension FileSystem {
       return try changed(name, in: folder, caller)
     }
     let object = folder.object(segment)
-    if let pending = queue.entry(for: object), segment != ListingBuilder.placeholder {
+    if let pending = queue.entry(for: object), !listings.options.names.isMarker(segment) {
       return (TreeEntry(pending, name: name), listings.options.maxAge)
     }
     let inner = folder.folder(segment)
@@ -107,7 +107,7 @@ extension FileSystem {
     if let listed = listings.remembered(parent)?.entry(name), listed.isFolder {
       return TreeEntry(listed)
     }
-    let made = queue?.entry(for: folder.placeholder)
+    let made = queue?.entry(for: marker(of: folder))
     return TreeEntry(
       ListingEntry(name: name, kind: .folder, modified: made?.modified ?? madeAt))
   }
@@ -136,7 +136,7 @@ extension FileSystem {
       // As in `isGoing`.
       if recent.withLock({ $0.isGone(name, in: folder) }) { changes[name] = .some(nil) }
     }
-    for (segment, entry) in pending.files where segment != ListingBuilder.placeholder {
+    for (segment, entry) in pending.files where !names.isMarker(segment) {
       if let name = names.name(of: segment) { changes[name] = TreeEntry(entry, name: name) }
     }
     for segment in pending.folders {
@@ -273,7 +273,7 @@ extension FileSystem {
   }
 }
 
-extension FolderName {
+extension FileSystem {
   /// The empty object that keeps a folder which holds nothing else.
-  var placeholder: ObjectName { object(ListingBuilder.placeholder) }
+  func marker(of folder: FolderName) -> ObjectName { folder.object(listings.options.names.marker) }
 }

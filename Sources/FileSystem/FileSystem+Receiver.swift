@@ -10,7 +10,7 @@ extension FileSystem: StoredFileReceiver {
     let object = file.object
     let folder = FolderName(containing: object)
     let segment = object.key.dropFirst(folder.prefix.count)
-    if segment == ListingBuilder.placeholder {
+    if listings.options.names.isMarker(segment) {
       noteStoredFolder(folder, isNew: true)
       return false
     }
@@ -56,7 +56,7 @@ extension FileSystem: StoredFileReceiver {
       recent.withLock { $0.renew(name, in: parent) }
       inner = parent
     }
-    guard segment != ListingBuilder.placeholder,
+    guard !listings.options.names.isMarker(segment),
       let name = listings.options.names.name(of: segment)
     else { return }
     noteStored(name, in: folder, nil)

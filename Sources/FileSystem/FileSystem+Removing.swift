@@ -185,17 +185,17 @@ extension FileSystem {
     guard !isStored || caller.lane == .slow else { throw .mustWait }
     try touch(folder, caller)
     try keepFolder(folder, without: name, inner.segment, queue)
-    let wasPending = queue.entry(for: inner.placeholder) != nil
+    let wasPending = queue.entry(for: marker(of: inner)) != nil
     if isStored {
       do throws(StoreError) {
-        _ = try queue.store.delete([inner.placeholder.key], in: inner.bucket, caller.call)
+        _ = try queue.store.delete([marker(of: inner).key], in: inner.bucket, caller.call)
       } catch {
         throw Failure(error, inner.description)
       }
     }
     // What keeps it may have been stored at this very moment.
-    if try !removePending(inner.placeholder, queue), wasPending {
-      try deleteStored(inner.placeholder, caller)
+    if try !removePending(marker(of: inner), queue), wasPending {
+      try deleteStored(marker(of: inner), caller)
     }
     keptAttributes.set(nil, of: inner.segment + "/", in: folder)
     noteStored(name, in: folder, nil)

@@ -55,7 +55,7 @@ extension FileSystem {
     switch place {
     case .folder(let inner):
       let source = End(
-        folder: folder, parent: parent, name: name, object: inner.placeholder, asked: asked)
+        folder: folder, parent: parent, name: name, object: marker(of: inner), asked: asked)
       try renameFolder(inner, source, to: target, over: taken, queue, caller)
     case .object(let from):
       if from == object { return }

@@ -32,14 +32,14 @@ package struct Digest: ~Copyable {
   }
 
   /// The digest of all that was fed, in lower-case hexadecimal.
-  package consuming func finish() -> String {
+  package consuming func finish() -> String { Self.hex(bytes()) }
+
+  /// The digest of all that was fed.
+  package consuming func bytes() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
     var length: UInt32 = 0
     _ = EVP_DigestFinal_ex(context, &digest, &length)
-    return digest.prefix(Int(length)).map { byte in
-      let hex = String(byte, radix: 16)
-      return byte < 16 ? "0" + hex : hex
-    }.joined()
+    return Array(digest.prefix(Int(length)))
   }
 
   /// The digest of one piece, in lower-case hexadecimal.
@@ -47,5 +47,23 @@ package struct Digest: ~Copyable {
     var digest = Digest(algorithm)
     bytes.withUnsafeBytes { digest.update($0) }
     return digest.finish()
+  }
+
+  /// The keyed digest of one piece (HMAC of RFC 2104) with SHA-256.
+  package static func keyed(_ bytes: [UInt8], with key: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var length: UInt32 = 0
+    let done = HMAC(
+      EVP_sha256(), key, CInt(clamping: key.count), bytes, bytes.count, &digest, &length)
+    precondition(done != nil, "libcrypto has no such digest")
+    return Array(digest.prefix(Int(length)))
+  }
+
+  /// Bytes in lower-case hexadecimal.
+  package static func hex(_ bytes: [UInt8]) -> String {
+    bytes.map { byte in
+      let hex = String(byte, radix: 16)
+      return byte < 16 ? "0" + hex : hex
+    }.joined()
   }
 }

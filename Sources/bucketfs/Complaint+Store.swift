@@ -18,7 +18,8 @@ extension Complaint {
   private static func hint(_ kind: StoreError.Kind) -> String? {
     switch kind {
     case .disabled: "bucketfs online MOUNTPOINT switches network access on"
-    case .refused, .sessionExpired: "check the key in \(Places.configuration) or SUPABASE_KEY"
+    case .refused, .sessionExpired:
+      "check the key in \(Places.configuration) or in the environment"
     default: nil
     }
   }

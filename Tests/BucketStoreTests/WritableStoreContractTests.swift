@@ -10,6 +10,8 @@ enum WritableStoreKind: String, CaseIterable, CustomTestStringConvertible {
   case directory
   case supabaseHosted
   case supabaseLocal
+  case s3Seaweed
+  case s3Moto
 
   var testDescription: String { rawValue }
 
@@ -26,7 +28,20 @@ enum WritableStoreKind: String, CaseIterable, CustomTestStringConvertible {
       return WritableFixture(store: try DirectoryStore(fixture.path), keptAlive: fixture)
     case .supabaseHosted: return try Self.supabase(.hosted)
     case .supabaseLocal: return try Self.supabase(.local)
+    case .s3Seaweed: return try Self.s3(.seaweed)
+    case .s3Moto: return try Self.s3(.moto)
     }
+  }
+
+  private static func s3(_ kind: S3Server.Kind) throws -> WritableFixture {
+    let fixture = try S3Fixture(kind)
+    try fixture.createBucket("photos")
+    let writable = WritableFixture(store: fixture.writable, keptAlive: fixture)
+    // The first write of each kind finds out what the server keeps.
+    try writable.put("first", [1], .absent)
+    try writable.put("first", [2], .version(try #require(try writable.info("first").version)))
+    try fixture.remove("photos", "first")
+    return writable
   }
 
   private static func supabase(_ profile: Configuration.Profile) throws -> WritableFixture {

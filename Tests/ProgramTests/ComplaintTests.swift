@@ -22,7 +22,10 @@ extension ProgramTests {
       arguments: [
         ("MNT", 2, "there is no profile bucketfs in", "add a section [bucketfs]"),
         ("camera MNT", 2, "there is no profile camera in", "add a section [camera]"),
-        ("s3://bucket MNT", 2, "S3 stores are not there yet", "supabase:URL and dir:/path"),
+        ("s3:bucket MNT", 2, "s3:bucket names no bucket", "write s3://bucket"),
+        ("s3://bucket MNT", 2, "there are no credentials for S3", "AWS_ACCESS_KEY_ID"),
+        ("s3://bucket MNT -o secret_key=x", 2, "a credential must not", "AWS_SECRET_ACCESS_KEY"),
+        ("s3://bucket MNT -o endpoint=x,unsigned", 2, "“x” is no endpoint", ""),
         ("SOURCE MNT -o cach_size=1", 2, "unknown option cach_size", "did you mean cache_size?"),
         ("SOURCE MNT -o max_age=soon", 2, "soon is not a time", "write max_age=TIME"),
         ("SOURCE MNT -o key=k3y", 2, "a credential must not stand", "SUPABASE_KEY"),

@@ -30,14 +30,27 @@ struct SourceTests {
         == .supabase(url: "http://127.0.0.1:54321", bucket: "b", prefix: nil))
   }
 
+  @Test(
+    arguments: [
+      ("s3:", nil, nil), ("s3://", nil, nil), ("s3://photos", "photos", nil),
+      ("s3://photos/", "photos", nil),
+      ("s3://my.photos_1/2024/a%20b c", "my.photos_1", "2024/a%20b c"),
+    ] as [(String, String?, String?)])
+  func anS3SourceIsReadAsItIs(text: String, bucket: String?, prefix: String?) throws {
+    #expect(
+      try Source(text)
+        == .s3(bucket: bucket.map { ByteString($0) }, prefix: prefix.map { ByteString($0) }))
+  }
+
   @Test func aFolderAndAProfileAreRead() throws {
     #expect(try Source("dir:/srv/x") == .directory(path: "/srv/x"))
     #expect(try Source("camera-2.old") == .profile("camera-2.old"))
   }
 
   @Test(arguments: [
-    ("s3://bucket", "S3 stores are not there yet"),
-    ("s3:bucket", "S3 stores are not there yet"),
+    ("s3:bucket", "names no bucket"),
+    ("s3:///prefix", "no bucket can have this name"),
+    ("s3://my bucket", "no bucket can have this name"),
     ("https://abc.supabase.co", "does not say what kind of store"),
     ("ftp:x", "no kind of store called ftp"),
     ("dir:", "names no folder"),

@@ -7,6 +7,8 @@ package final class Relay: Sendable {
   private struct State {
     var frozenUpTo = 0
     var isFrozen = false
+    var isCut = false
+    var open: [Int: RawConnection] = [:]
     var count = 0
   }
 
@@ -20,10 +22,13 @@ package final class Relay: Sendable {
     let state = Locked(State())
     self.state = state
     server = try RawServer { client in
-      let number = state.withLock { state in
+      let (number, isCut) = state.withLock { state in
         state.count += 1
-        return state.count
+        if !state.isCut { state.open[state.count] = client }
+        return (state.count, state.isCut)
       }
+      guard !isCut else { return client.cut() }
+      defer { state.withLock { _ = $0.open.removeValue(forKey: number) } }
       let isFrozen: @Sendable () -> Bool = {
         state.withLock { $0.isFrozen || number <= $0.frozenUpTo }
       }
@@ -58,6 +63,15 @@ package final class Relay: Sendable {
       state.isFrozen = isFrozen
       state.frozenUpTo = state.count
     }
+  }
+
+  /// Breaks every connection, those that are made later too, or ends that.
+  package func cut(_ isCut: Bool) {
+    let open = state.withLock { state in
+      state.isCut = isCut
+      return isCut ? Array(state.open.values) : []
+    }
+    for connection in open { connection.cut() }
   }
 
   package func stop() { server.stop() }

@@ -39,7 +39,7 @@ extension SupabaseStore {
       headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
     }
     if let tag = request.unlessTag { headers.append(("If-None-Match", EntityTag.strong(tag))) }
-    let download = SupabaseDownload(request, into: sink)
+    let download = ObjectDownload(request, into: sink, head: SupabaseHead.read)
     let response: HTTPResponse
     do throws(StoreError) {
       response = try send(

@@ -5,16 +5,21 @@ package import Platform
 package struct KeyNames: Sendable {
   private let shown: @Sendable (ByteString) -> ByteString
   private let stored: @Sendable (ByteString) -> ByteString?
+  /// The segment of the empty object that keeps a folder which holds nothing else: empty where its
+  /// key is the folder's own (`a/b/`).
+  package let marker: ByteString
 
   /// - Parameters:
   ///   - shown: the name that a segment of a key is shown under.
   ///   - stored: the segment that holds a name; nil when the store can hold no such name.
   package init(
     shown: @escaping @Sendable (ByteString) -> ByteString,
-    stored: @escaping @Sendable (ByteString) -> ByteString?
+    stored: @escaping @Sendable (ByteString) -> ByteString?,
+    marker: ByteString = ListingBuilder.placeholder
   ) {
     self.shown = shown
     self.stored = stored
+    self.marker = marker
   }
 
   /// As the store's own encoding has it.
@@ -24,6 +29,14 @@ package struct KeyNames: Sendable {
 
   /// Names and segments are the same bytes.
   package static let verbatim = KeyNames(shown: { $0 }, stored: { $0 })
+
+  /// As `verbatim`, where a folder is kept by an object with the folder's own key.
+  package static let slashed = KeyNames(shown: { $0 }, stored: { $0 }, marker: ByteString())
+
+  /// Whether a segment is that of an object which keeps a folder; never shown.
+  package func isMarker(_ segment: ByteString) -> Bool {
+    segment == marker || segment == ListingBuilder.placeholder
+  }
 
   /// The segment of the key of a name; nil when it can be none.
   package func segment(of name: ByteString) -> ByteString? {

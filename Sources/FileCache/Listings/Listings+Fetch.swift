@@ -76,7 +76,8 @@ extension Listings {
         page = try self.page(ListRequest(bucket: bucket, prefix: prefix, delimited: false), call)
       } catch {
         // What may not be read, or is gone meanwhile, keeps its prefix in place of its keys.
-        guard error.kind == .refused || error.kind == .notFound else { throw error }
+        let kinds: [StoreError.Kind] = [.refused, .notFound, .unsupported]
+        guard kinds.contains(error.kind) else { throw error }
         continue
       }
       if !page.objects.isEmpty { builder.expand(prefix, to: page.objects.map(\.key)) }

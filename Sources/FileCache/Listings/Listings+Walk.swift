@@ -23,7 +23,8 @@ extension Listings {
         do throws(StoreError) {
           try fetchPage(after: cursor, of: walk, call)
         } catch {
-          if error.kind == .refused { return nil }
+          // A server may show only now that it lists no subtree in order.
+          if error.kind == .refused || error.kind == .unsupported { return nil }
           throw error
         }
       case .progressed, .finished: break
@@ -55,7 +56,7 @@ extension Listings {
         throw StoreError(.sessionExpired, "\(walk.root): nobody is signed in, or not yet again")
       }
     } catch {
-      walk.giveUp(isRefused: error.kind == .refused)
+      walk.giveUp(isRefused: error.kind == .refused || error.kind == .unsupported)
       throw error
     }
     options.confirm(page.objects, walk.root.bucket, asked)

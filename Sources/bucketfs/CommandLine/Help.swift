@@ -17,7 +17,7 @@ enum Help {
     text += """
 
       SOURCE is the name of a profile of the configuration file (\(Source.standardProfile) where none
-      is given), supabase:URL[/bucket[/prefix]], or dir:/path.
+      is given), supabase:URL[/bucket[/prefix]], s3://[bucket[/prefix]], or dir:/path.
 
       options of -o:
 

@@ -11,7 +11,18 @@ extension MountPlan {
   var storeAddress: String {
     switch store {
     case .supabase(let url): "supabase:\(url)"
+    case .s3(let plan): "s3:\(plan.text)"
     case .directory(let path): "dir:\(path)"
+    }
+  }
+
+  /// Where a person looks when the store refuses the credentials.
+  var credentialsHint: String {
+    switch store {
+    case .supabase, .directory: "check the key in \(Places.configuration) or SUPABASE_KEY"
+    case .s3:
+      "check the credentials: AWS_ACCESS_KEY_ID, \(Places.home)/.aws/credentials or "
+        + "\(Places.configuration)"
     }
   }
 
@@ -43,7 +54,8 @@ extension MountPlan {
 
   /// How keys are shown as names.
   var names: KeyNames {
-    keyEncoding.map { KeyNames($0) } ?? .verbatim
+    if case .s3 = store { return .slashed }
+    return keyEncoding.map { KeyNames($0) } ?? .verbatim
   }
 
   /// How keys stand for names; nil where they are the same.

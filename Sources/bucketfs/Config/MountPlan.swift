@@ -5,6 +5,7 @@ struct MountPlan: Equatable, Sendable {
   /// Where the objects are.
   enum Store: Equatable, Sendable {
     case supabase(url: String)
+    case s3(S3Plan)
     case directory(path: String)
   }
 
@@ -29,7 +30,7 @@ struct MountPlan: Equatable, Sendable {
   ///   - sloppy: leaves unknown `-o` options out.
   init(
     source text: String?, lists: [String], sloppy: Bool = false,
-    environment: SupabaseEnvironment = .current
+    environment: SupabaseEnvironment = .current, aws: AWSEnvironment = .current
   ) throws(Complaint) {
     var given = Settings()
     for list in lists { try Option.apply(list: list, to: &given, sloppy: sloppy) }
@@ -52,8 +53,14 @@ struct MountPlan: Equatable, Sendable {
         bucket = named
         prefix = below
       }
+    case .s3(let named, let below):
+      store = .s3(try S3Plan(settings, aws))
+      if named != nil {
+        bucket = named
+        prefix = below
+      }
     case .directory(let path): store = .directory(path: path)
-    case .profile(let profile): store = try Self.store(of: profile, settings, environment)
+    case .profile(let profile): store = try Self.store(of: profile, settings, environment, aws)
     }
     guard prefix == nil || bucket != nil else {
       throw Complaint(.usage, "option prefix needs a bucket", hint: "add bucket=NAME")
@@ -87,9 +94,11 @@ struct MountPlan: Equatable, Sendable {
   }
 
   private static func store(
-    of profile: String, _ settings: Settings, _ environment: SupabaseEnvironment
+    of profile: String, _ settings: Settings, _ environment: SupabaseEnvironment,
+    _ aws: AWSEnvironment
   ) throws(Complaint) -> Store {
     switch settings.store {
+    case "s3": return .s3(try S3Plan(settings, aws))
     case "dir":
       guard !settings.path.isEmpty else {
         throw Complaint(
@@ -136,6 +145,8 @@ struct MountPlan: Equatable, Sendable {
     let way = [bucket, prefix].compactMap { $0 }.map { "/" + Percent.encodePath($0) }.joined()
     return switch store {
     case .supabase(let url): "supabase:\(url)\(way)"
+    // As it is typed.
+    case .s3: "s3://\([bucket, prefix].compactMap { $0?.description }.joined(separator: "/"))"
     case .directory(let path): "dir:\(path)"
     }
   }
@@ -145,6 +156,7 @@ struct MountPlan: Equatable, Sendable {
     let (kind, text) =
       switch store {
       case .supabase(let url): ("supabase", url)
+      case .s3(let plan): ("s3", plan.text)
       case .directory(let path): ("dir", path)
       }
     return kind + "-" + Digest.hex(.sha256, of: Array(text.utf8)).prefix(16)

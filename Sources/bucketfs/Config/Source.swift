@@ -3,11 +3,14 @@ import Platform
 
 /// What a mount shows: the store, and where in it.
 ///
-/// Follows the grammar of SOURCE: a profile's name, `supabase:URL[/bucket[/prefix]]`, `dir:/path`.
+/// Follows the grammar of SOURCE: a profile's name, `supabase:URL[/bucket[/prefix]]`,
+/// `s3://[bucket[/prefix]]`, `dir:/path`.
 enum Source: Equatable, Sendable {
   case profile(String)
   /// The address of the project; bucket and prefix are nil where all is shown.
   case supabase(url: String, bucket: ByteString?, prefix: ByteString?)
+  /// Bucket and prefix are nil where all is shown.
+  case s3(bucket: ByteString?, prefix: ByteString?)
   case directory(path: String)
 
   /// The profile that is mounted when none is named.
@@ -21,7 +24,7 @@ enum Source: Equatable, Sendable {
       guard Self.isProfileName(text) else {
         throw Complaint(
           .usage, "\(text) is no source",
-          hint: "name a profile, or write supabase:URL or dir:/path")
+          hint: "name a profile, or write supabase:URL, s3://bucket or dir:/path")
       }
       self = .profile(text)
       return
@@ -35,17 +38,32 @@ enum Source: Equatable, Sendable {
       }
       self = .directory(path: path)
     case "s3":
-      throw Complaint(
-        .usage, "\(text): S3 stores are not there yet",
-        hint: "supabase:URL and dir:/path can be mounted")
+      self = try Self.s3(rest)
     case "http", "https":
       throw Complaint(
         .usage, "\(text) does not say what kind of store it is", hint: "write supabase:\(text)")
     default:
       throw Complaint(
         .usage, "\(text): there is no kind of store called \(text[..<colon])",
-        hint: "write supabase:URL or dir:/path")
+        hint: "write supabase:URL, s3://bucket or dir:/path")
     }
+  }
+
+  /// Splits `//bucket/prefix`, which is taken as it is: other tools' addresses of this kind are not
+  /// percent-encoded.
+  private static func s3(_ text: String) throws(Complaint) -> Source {
+    guard text.isEmpty || text.hasPrefix("//") else {
+      throw Complaint(.usage, "s3:\(text) names no bucket", hint: "write s3://bucket")
+    }
+    let way = ByteString(String(text.dropFirst(2))).bytes
+    let name = ByteString(way.prefix { $0 != ByteString.slash })
+    let prefix = ByteString(way.dropFirst(name.count + 1))
+    guard name.isEmpty ? prefix.isEmpty : S3Address.isBucket(name) else {
+      throw Complaint(
+        .usage, "s3:\(text): no bucket can have this name",
+        hint: "write s3://bucket, and the server's address as -o endpoint=URL")
+    }
+    return .s3(bucket: name.isEmpty ? nil : name, prefix: prefix.isEmpty ? nil : prefix)
   }
 
   /// Whether a word begins as only a source does.

@@ -74,9 +74,17 @@ struct Option: Sendable {
   private func check(_ origin: Origin) throws(Complaint) {
     switch (place, origin) {
     case (.secret, .commandLine):
+      let variable =
+        switch name {
+        case "secret_key": "AWS_SECRET_ACCESS_KEY"
+        case "session_token": "AWS_SESSION_TOKEN"
+        default: "SUPABASE_KEY"
+        }
       throw Complaint(
         .usage, "option \(name): a credential must not stand on the command line",
-        hint: "every process can read it there; put it into the configuration file or SUPABASE_KEY")
+        hint:
+          "every process can read it there; put it into the configuration file, or into \(variable)"
+      )
     case (.configurationOnly, .commandLine):
       throw Complaint(
         .usage, "option \(name) belongs into the configuration file, not on the command line")

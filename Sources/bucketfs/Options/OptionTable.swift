@@ -46,6 +46,17 @@ extension Option {
       "where a file is when fsync has returned: on this device, or at the store"),
     Option(
       "header.NAME", .header(name: ""), "send this header with every request; may be repeated"),
+    Option(
+      "endpoint", .text(\.endpoint),
+      "address of an s3 store other than Amazon's; AWS_ENDPOINT_URL where not given"),
+    Option("region", .text(\.region), "region of an s3 store; AWS_REGION where not given"),
+    Option(
+      "addressing", .choice(\.addressing, S3Address.Style.allCases.map(\.rawValue)),
+      "where the bucket's name stands in requests to an s3 store: in the path or in the host"),
+    Option(
+      "aws_profile", .text(\.awsProfile),
+      "profile of ~/.aws/credentials for an s3 store; AWS_PROFILE where not given"),
+    Option("unsigned", .flag(\.unsigned), "send no credentials to an s3 store"),
     Option("insecure", .flag(\.insecure), "allow plain http to another machine"),
     Option(
       "log_level", .choice(\.logLevel, ["debug", "info", "warning", "error"]), standard: "warning",
@@ -58,10 +69,19 @@ extension Option {
       "config", .path(\.configFile), place: .commandLineOnly,
       "the configuration file to read"),
     Option(
-      "store", .choice(\.store, ["supabase", "dir"]), place: .configurationOnly,
+      "store", .choice(\.store, ["supabase", "s3", "dir"]), place: .configurationOnly,
       "what kind of store a profile names"),
     Option("url", .text(\.url), place: .configurationOnly, "address of a supabase store"),
     Option("path", .path(\.path), place: .configurationOnly, "folder of a dir store"),
+    Option(
+      "access_key", .text(\.accessKey), place: .configurationOnly,
+      "access key of an s3 store; AWS_ACCESS_KEY_ID where not given"),
+    Option(
+      "secret_key", .secret(\.secretKey), place: .secret,
+      "secret key of an s3 store; AWS_SECRET_ACCESS_KEY where not given"),
+    Option(
+      "session_token", .secret(\.sessionToken), place: .secret,
+      "token of temporary credentials of an s3 store; AWS_SESSION_TOKEN where not given"),
     Option(
       "key", alias: "apikey", .secret(\.key), place: .secret,
       "key of the store; SUPABASE_KEY where not given"),

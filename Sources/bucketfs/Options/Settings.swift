@@ -29,6 +29,15 @@ struct Settings: Equatable, Sendable {
   var path = ""
   var bucket = ""
   var prefix = ""
+  var endpoint = ""
+  var region = ""
+  var addressing = ""
+  var awsProfile = ""
+  /// Whether requests to an S3 store carry no credentials.
+  var unsigned = false
+  var accessKey = ""
+  var secretKey = Secret("")
+  var sessionToken = Secret("")
   var key = Secret("")
   var accessToken = Secret("")
   var names = ""

@@ -19,7 +19,7 @@ extension MountPlan {
       timeout: settings.timeout, gate: { parts.gate },
       makeRoom: { bytes in isShared() && cache.makeRoom(max(bytes, Self.leastRoom)) > 0 },
       conflictNames: ConflictNames(encoding: keyEncoding))
-    options.folderMark = ListingBuilder.placeholder
+    options.folderMark = names.marker
     options.title = { [names] in Self.title($0, names) }
     do throws(QueueError) {
       return try PendingQueue(options, store: parts.store)
@@ -43,7 +43,7 @@ extension MountPlan {
   /// An object as a person sees it: bucket and path, a folder's mark as the folder.
   private static func title(_ object: ObjectName, _ names: KeyNames) -> String {
     var segments = object.key.split(at: ByteString.slash)
-    if segments.last == ListingBuilder.placeholder { segments.removeLast() }
+    if let last = segments.last, names.isMarker(last) { segments.removeLast() }
     let shown = segments.map { (names.name(of: $0) ?? $0).description }
     return ([object.bucket.description] + shown).joined(separator: "/")
   }

@@ -62,7 +62,7 @@ extension Service {
       case .refused, .sessionExpired:
         throw Complaint(
           .refused, "\(plan.source): the store refuses us: \(error.message)",
-          hint: "check the key in \(Places.configuration) or SUPABASE_KEY")
+          hint: plan.credentialsHint)
       case .connectivity, .timeout, .offline, .disabled:
         Console.remark(
           Complaint(

@@ -34,6 +34,11 @@ struct StoreParts: Sendable {
       (user, client) = (nil, nil)
       currentUser = { nil }
       sessionWatch = nil
+    case .s3(let s3):
+      (inner, client) = try Self.s3(s3, plan.settings, network)
+      user = nil
+      currentUser = { nil }
+      sessionWatch = nil
     case .supabase(let url):
       (inner, currentUser, client) = try Self.supabase(plan, url, network)
       user = currentUser()
@@ -97,6 +102,31 @@ struct StoreParts: Sendable {
     client?.shutdown()
   }
 
+  private static func s3(_ s3: S3Plan, _ settings: Settings, _ network: Network)
+    throws(Complaint) -> (any WritableStore, HTTPClient)
+  {
+    let options = HTTPOptions(insecure: settings.insecure)
+    do throws(StoreError) {
+      try options.check(address: s3.text)
+    } catch {
+      throw Complaint(.usage, error.message)
+    }
+    let client = try client(options)
+    let store = S3Store(
+      address: s3.address, credentials: s3.provider,
+      transport: ConnectedTransport(client, network: network),
+      headers: settings.headers.map { (name: $0.name, value: $0.value.revealed) })
+    return (store, client)
+  }
+
+  private static func client(_ options: HTTPOptions) throws(Complaint) -> HTTPClient {
+    do throws(Errno) {
+      return try HTTPClient(options)
+    } catch {
+      throw Complaint(.failed, "the network thread cannot be started: \(error)")
+    }
+  }
+
   private static func supabase(_ plan: MountPlan, _ url: String, _ network: Network)
     throws(Complaint) -> (any WritableStore, @Sendable () -> String?, HTTPClient)
   {
@@ -119,12 +149,7 @@ struct StoreParts: Sendable {
     if let token = plan.accessToken {
       headers.append((name: "Authorization", value: "Bearer \(token.revealed)"))
     }
-    let client: HTTPClient
-    do throws(Errno) {
-      client = try HTTPClient(options)
-    } catch {
-      throw Complaint(.failed, "the network thread cannot be started: \(error)")
-    }
+    let client = try client(options)
     let transport = ConnectedTransport(client, network: network)
     let key = plan.key?.revealed ?? ""
     let session = SupabaseSession(

@@ -234,8 +234,8 @@ import Testing
         ])
       let range = Bool.random(using: &random) ? Int64(5)..<11 : nil
       do throws(StoreError) {
-        _ = try SupabaseDownload.head(
-          of: answer, to: GetRequest(object: Self.name, range: range))
+        _ = try SupabaseHead.read(
+          answer, GetRequest(object: Self.name, range: range))
         taken += 1
       } catch {
         #expect(error.kind == .server || error.kind == .damaged)

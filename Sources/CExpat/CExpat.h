@@ -1,0 +1,3 @@
+/* Expat for Swift: a streaming XML parser. */
+#pragma once
+#include <expat.h>
