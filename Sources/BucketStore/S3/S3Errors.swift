@@ -62,7 +62,9 @@ enum S3Errors {
   private static let table: [Row] = [
     Row(codes: ["NoSuchKey", "NoSuchBucket", "NoSuchUpload", "NoSuchVersion"], kind: .notFound),
     Row(
-      codes: ["InvalidBucketName", "InvalidObjectName", "KeyTooLongError", "InvalidURI"],
+      codes: [
+        "InvalidBucketName", "InvalidObjectName", "KeyTooLongError", "InvalidURI", "InvalidKey",
+      ],
       kind: .keyRefused),
     Row(codes: ["PreconditionFailed", "ConditionalRequestConflict"], kind: .conflict),
     Row(codes: ["BucketAlreadyExists", "BucketAlreadyOwnedByYou"], kind: .exists),

@@ -73,7 +73,9 @@ extension S3Store {
   /// That of an object which the store encrypts with another's key looks like a digest of its
   /// bytes, and is none: it gets a mark.
   func tag(in response: HTTPResponse, of bucket: ByteString) -> String? {
-    guard let tag = response.headers["etag"].map(EntityTag.strong) else { return nil }
+    guard var tag = response.headers["etag"].map(EntityTag.strong) else { return nil }
+    // SeaweedFS describes a folder without an object of its own as an empty object of no parts.
+    if tag.hasSuffix(Self.noParts) { tag = tag.dropLast(Self.noParts.count) + "\"" }
     let encryption = response.headers["x-amz-server-side-encryption"] ?? ""
     let isOpaque =
       encryption.hasPrefix("aws:")
@@ -83,6 +85,7 @@ extension S3Store {
     return Self.marked(tag)
   }
 
+  private static let noParts = "-0\""
   private static let mark = "-encrypted\""
 
   /// The mark goes where S3 writes the number of parts.

@@ -110,7 +110,7 @@ extension S3Store {
           (number, tag, size) = (0, "", -1)
         case ["IsTruncated"]: isTruncated = text == "true"
         case ["NextPartNumberMarker"]: next = Int(text) ?? 0
-        case []: isList = path == ["ListPartsResult"]
+        case []: isList = path.first?.hasPrefix("ListParts") ?? false
         default: break
         }
       }

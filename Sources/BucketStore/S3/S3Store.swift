@@ -157,7 +157,6 @@ package final class S3Store: BucketStore {
   private func improve(
     _ question: Question, after response: HTTPResponse, _ used: S3Credentials?
   ) -> Bool {
-    // Its payload may have been taken in part.
     let body = S3Errors.Body(response.body)
     if let bucket = question.bucket,
       let region = response.headers["x-amz-bucket-region"] ?? body?.region,

@@ -104,20 +104,24 @@ private final class WatchedCredentials: Sendable {
   /// The last that were read, where the files cannot be read at the moment.
   var current: S3Credentials? {
     let stamp = files.map(Self.stamp)
-    return state.withLock { state in
-      if state.stamp == stamp { return state.credentials }
-      for file in files {
-        do throws(Complaint) {
-          guard let found = try AWSFile.read(file).login(profile) else { continue }
-          state.stamp = stamp
-          state.credentials = found
-          break
-        } catch {
-          Log.warning(error.sentence)
-        }
-      }
-      return state.credentials
+    let (known, isCurrent) = state.withLock { ($0.credentials, $0.stamp == stamp) }
+    guard !isCurrent, let found = read() else { return known }
+    state.withLock { state in
+      state.stamp = stamp
+      state.credentials = found
     }
+    return found
+  }
+
+  private func read() -> S3Credentials? {
+    for file in files {
+      do throws(Complaint) {
+        if let found = try AWSFile.read(file).login(profile) { return found }
+      } catch {
+        Log.warning(error.sentence)
+      }
+    }
+    return nil
   }
 
   private static func stamp(_ path: String) -> Stamp? {

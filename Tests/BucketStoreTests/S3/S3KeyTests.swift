@@ -62,7 +62,8 @@ import Testing
     #expect(try listed(store, "u/") == keys.sorted())
     let deleted = try store.delete(keys, in: "keys", Call())
     #expect(deleted == Set(keys))
-    #expect(try listed(store, "u/").isEmpty)
+    // SeaweedFS shows the folder itself for a while.
+    #expect(try listed(store, "u/").allSatisfy { $0 == "u/" })
   }
 
   @Test func doubleSlashesStayWhereTheServerKeepsThem() throws {
