@@ -2,6 +2,7 @@ package import Platform
 
 /// Where a service of buckets answers, and how a bucket's name goes into its addresses.
 package struct S3Address: Sendable, Equatable {
+  /// Where a request has the bucket's name.
   package enum Style: String, Sendable, CaseIterable {
     /// `https://host/bucket/key`
     case path
@@ -12,7 +13,9 @@ package struct S3Address: Sendable, Equatable {
   /// Scheme, host, port and path, without a slash at the end; nil for AWS itself, whose host
   /// follows from the region.
   package let endpoint: String?
+  /// The region that requests are signed for.
   package let region: String
+  /// Where requests have the bucket's name.
   package let style: Style
 
   /// - Parameters:
@@ -48,12 +51,14 @@ package struct S3Address: Sendable, Equatable {
 
   /// Where a request goes: its parts before the query.
   package struct Target: Sendable, Equatable {
+    /// `https://` or `http://`.
     package var scheme: String
     /// As the header `Host` has it.
     package var host: String
     /// Percent-encoded, beginning with `/`.
     package var path: String
 
+    /// The whole, without a query.
     package var url: String { scheme + host + path }
   }
 

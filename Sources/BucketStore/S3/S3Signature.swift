@@ -6,7 +6,9 @@ package import Platform
 /// Version 4 signing process"; for S3 the path is signed as it is sent, encoded once and with its
 /// dot segments and double slashes kept.
 package struct S3Signature: Sendable {
+  /// What signs.
   package let credentials: S3Credentials
+  /// The region that the signature is good for.
   package let region: String
   /// `s3`; the published examples have others.
   package let service: String
