@@ -29,7 +29,7 @@ import Testing
       for item in query.split(separator: "&") {
         let parts = item.split(separator: "=")
         guard parts.count == 2 else { continue }
-        if parts[0] == "continuation-token" { start = Int(parts[1].dropFirst(3)) ?? -1 }
+        if parts[0] == "continuation-token" { start = Int(parts[1].dropFirst(7)) ?? -1 }
         if parts[0] == "start-after" { start = (Int(parts[1].suffix(6)) ?? -1) + 1 }
       }
       let end = min(start + 1000, count)
