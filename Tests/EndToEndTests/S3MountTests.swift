@@ -48,12 +48,10 @@ import Testing
       cp large.bin "$M/large.bin"
       """#)
     try mount.wait()
-    #expect(
-      try mount.keys() == ["kept/", "large.bin", "new/inner/ü (1).txt", "new/time"].sorted()
-        || mount.keys()
-          == ["kept/", "large.bin", "new/", "new/inner/", "new/inner/ü (1).txt", "new/time"]
-          .sorted()
-    )
+    // Whether a folder with a file in it has a marker too depends on who was first.
+    let keys = try mount.keys()
+    #expect(keys.filter { !$0.hasSuffix("/") } == ["large.bin", "new/inner/ü (1).txt", "new/time"])
+    #expect(keys.contains("kept/"))
     #expect(try mount.stored("large.bin") == large)
     let store = mount.fixture.makeStore()
     let facts = try store.info(mount.fixture.object("album", "new/time"), Call())
