@@ -74,11 +74,56 @@ extension FileSystem {
 
   /// Counts one more answer that names an entry of an open folder, as readdirplus gives it.
   ///
-  /// - Returns: nil for `.` and `..`, which the kernel does not count.
+  /// The kernel believes the answer as it does a lookup's, so it is of what is there now, not of what
+  /// was there when the folder was opened: else a name that was removed meanwhile would come back,
+  /// and a file that was written would be as short as it was before. Memory only.
+  ///
+  /// - Returns: nil for `.` and `..`, which the kernel does not count, and for a name that has to be
+  ///   looked up anew.
   package func reference(_ index: Int, of handle: DirectoryHandle) -> Entry? {
-    guard index >= 2, index < handle.count else { return nil }
-    let entry = handle.lines[index - 2]
-    guard let place = place(of: entry.line, in: handle.folder) else { return nil }
+    guard index >= 2, index < handle.count, let entry = current(index - 2, of: handle),
+      let place = place(of: entry.line, in: handle.folder)
+    else { return nil }
     return reference(entry, at: place, parent: handle.inode, believed: handle.believed)
+  }
+
+  /// What a line of an open folder is now, as far as memory knows; nil where that is nothing, or
+  /// something of another kind. Looks in the order in which `find` does.
+  private func current(_ index: Int, of handle: DirectoryHandle) -> TreeEntry? {
+    let folder = handle.folder
+    let opened = handle.lines[index]
+    let name = opened.name
+    func ofItsKind(_ entry: TreeEntry?) -> TreeEntry? {
+      entry.flatMap { $0.isFolder == opened.isFolder ? $0 : nil }
+    }
+    guard let queue else { return ofItsKind(listed(index, of: handle)) }
+    if !queue.isEmpty, !folder.isBuckets {
+      guard let segment = listings.options.names.segment(of: name) else { return nil }
+      let object = folder.object(segment)
+      if let pending = queue.entry(for: object) {
+        return ofItsKind(TreeEntry(pending, name: name))
+      }
+      let inner = folder.folder(segment)
+      if queue.hasEntries(below: inner.prefix, in: inner.bucket) {
+        return opened.isFolder ? opened : nil
+      }
+      if queue.isDeleted(object) || isGoing(inner, name, in: folder, queue) { return nil }
+    }
+    let asked = handle.lines.listing.fetchedAt
+    if let change = recent.withLock({ $0.change(name, in: folder, since: asked) }) {
+      return ofItsKind(change.entry.map { TreeEntry($0) })
+    }
+    return ofItsKind(listed(index, of: handle))
+  }
+
+  /// What the listing in memory has under the name of a line; the line itself where that has not
+  /// changed.
+  private func listed(_ index: Int, of handle: DirectoryHandle) -> TreeEntry? {
+    let opened = handle.lines[index]
+    let isOfListing = handle.lines.isOfListing(index)
+    guard let now = listings.remembered(handle.folder) else { return isOfListing ? opened : nil }
+    if isOfListing, now.hasTheEntries(of: handle.lines.listing) { return opened }
+    if let line = now.entry(opened.name) { return TreeEntry(line) }
+    return isOfListing && !now.tells(of: opened.name) ? opened : nil
   }
 }

@@ -39,7 +39,7 @@ extension FileSystem {
 
   /// Whether a folder was removed here, and the store may show it until what was on its way into it
   /// is deleted.
-  private func isGoing(
+  func isGoing(
     _ inner: FolderName, _ name: ByteString, in folder: FolderName, _ queue: PendingQueue
   ) -> Bool {
     queue.hasDeletions(below: inner.prefix, in: inner.bucket)

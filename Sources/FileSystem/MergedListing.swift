@@ -37,6 +37,9 @@ struct MergedListing: Sendable {
 
   var count: Int { order?.count ?? listing.count }
 
+  /// Whether a line is the listing's own, and nothing was put in its place.
+  func isOfListing(_ index: Int) -> Bool { order.map { $0[index] >= 0 } ?? true }
+
   subscript(_ index: Int) -> TreeEntry {
     guard let order else { return TreeEntry(listing[index]) }
     let place = Int(order[index])

@@ -47,6 +47,21 @@ import Testing
     #expect((2..<handle.count).map { handle[$0].name } == ["2024", "a.jpg"])
   }
 
+  /// The kernel believes what readdirplus says as it does a lookup.
+  @Test func anOpenFolderGivesTheKernelWhatIsThereNow() throws {
+    let handle = try fixture.tree.openDirectory(fixture.inode("photos"), TreeFixture.slow)
+    fixture.store.remove("photos", "a.jpg")
+    fixture.tree.listings.distrust()
+    #expect(try fixture.names("photos") == ["2024"])
+    #expect(handle[3].name == "a.jpg")
+    #expect(fixture.tree.reference(3, of: handle) == nil)
+    fixture.store.put("photos", "a.jpg", [1, 2, 3, 4, 5, 6])
+    fixture.tree.listings.distrust()
+    #expect(try fixture.names("photos") == ["2024", "a.jpg"])
+    #expect(fixture.tree.reference(3, of: handle)?.attributes.size == 6)
+    #expect(fixture.tree.reference(2, of: handle)?.attributes.isDirectory ?? false)
+  }
+
   @Test func theFastLaneRefusesToWait() throws {
     #expect(throws: Failure.takesTime) {
       try fixture.tree.lookup("photos", in: 1, TreeFixture.fast)

@@ -242,4 +242,31 @@ import Testing
     handle.close()
     #expect(try fixture.contents("b/a") == [3])
   }
+
+  /// What readdirplus said of the time before a removal or a write would be believed by the kernel.
+  @Test(arguments: [true, false])
+  func anOpenFolderTellsTheKernelWhatWasWrittenSince(_ isStored: Bool) throws {
+    if !isStored { fixture.hold() }
+    try fixture.put("b/grown", [])
+    try fixture.put("b/gone", [1])
+    try fixture.makeFolder("b/left")
+    try fixture.put("b/left/inner", [1])
+    if isStored { #expect(try fixture.drain() == .stored) }
+    let tree = fixture.tree
+    let handle = try tree.openDirectory(fixture.inode("b"), TreeFixture.slow)
+    #expect((2..<handle.count).map { handle[$0].name } == ["gone", "grown", "left"])
+    func told() -> [Int64?] {
+      (2..<5).map { tree.reference($0, of: handle)?.attributes.size }
+    }
+    #expect(told() == [1, 0, 0])
+    try fixture.put("b/grown", [1, 2, 3])
+    try fixture.remove("b/gone")
+    try fixture.remove("b/left/inner")
+    try fixture.removeFolder("b/left")
+    #expect(told() == [nil, 3, nil])
+    if isStored {
+      #expect(try fixture.drain() == .stored)
+      #expect(told() == [nil, 3, nil])
+    }
+  }
 }

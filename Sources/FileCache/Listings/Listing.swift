@@ -42,6 +42,9 @@ package struct Listing: Sendable {
     isPartial == other.isPartial && hiddenKeys == other.hiddenKeys && table == other.table
   }
 
+  /// Whether its entries are those of another listing and not merely alike: known at once.
+  package func hasTheEntries(of other: Listing) -> Bool { table.isIdentical(to: other.table) }
+
   /// The same content, asked for at another time.
   func confirmed(at time: Timestamp, cost: Span) -> Listing {
     Listing(

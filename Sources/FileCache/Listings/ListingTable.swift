@@ -75,6 +75,13 @@ struct ListingTable: Sendable, Equatable {
       contentType: type(at: index))
   }
 
+  /// Whether both share their memory; an empty table shares with every other.
+  func isIdentical(to other: ListingTable) -> Bool {
+    times.withUnsafeBufferPointer { mine in
+      other.times.withUnsafeBufferPointer { mine.baseAddress == $0.baseAddress }
+    }
+  }
+
   static func == (left: ListingTable, right: ListingTable) -> Bool {
     // The numbers of the types may be given in another order.
     left.kinds == right.kinds && left.sizes == right.sizes && left.times == right.times
