@@ -63,7 +63,8 @@ extension PendingQueue {
   /// - Parameter base: what the store has under the new name; where something is pending there,
   ///   its base is used instead. Asked for under the queue's lock, once nothing is: what was stored
   ///   there a moment ago is known by then.
-  /// - Throws: `Errno`; ENOENT when nothing is pending under the old name.
+  /// - Throws: `Errno`; ENOENT when nothing is pending under the old name, EBUSY when the new one is
+  ///   just being given to a file that another writer was faster with.
   package func rename(
     _ object: ObjectName, to target: ObjectName, base: @autoclosure () -> PendingBase
   ) throws(Errno) {
@@ -81,7 +82,9 @@ extension PendingQueue {
     let type = contentTypes.type(for: target.key)
     let mayBeThere = flight != nil || !record.tried.isEmpty
     let now = options.clock()
-    let (moved, deletion) = update { state -> (PendingRecord, PendingRecord?) in
+    let renamed = update { state -> (PendingRecord, PendingRecord?)? in
+      if state.coming.isForAside(target) { return nil }
+      state.coming.rename(to: target)
       var moved = record
       moved.object = target
       moved.contentType = type
@@ -108,15 +111,20 @@ extension PendingQueue {
         id: PendingID(value: stamp), object: object, tried: record.tried)
       return (moved, record.deletion(id: PendingID(value: stamp), now))
     }
+    guard let (moved, deletion) = renamed else {
+      end(id, nil)
+      throw .busy
+    }
     do throws(Errno) {
       try save(moved)
     } catch {
-      end(id, nil)
+      end(id, nil) { state, _ in state.coming.isRenamed(to: target) }
       throw error
     }
     CrashPoint.reach(.renameMoved)
     let flights = Locked<[Flight]>(flight.map { [$0] } ?? [])
     end(id, moved) { state, slot in
+      state.coming.isRenamed(to: target)
       // Its content is the same, but the chain of its old name goes on without it.
       if let deletion {
         let slot = Slot(deletion)

@@ -7,7 +7,8 @@ extension PendingQueue {
   ///
   /// What was pending there is given up only once the new file is acknowledged and durable.
   /// - Parameter base: in place of `new.base`, as in `rename`.
-  /// - Throws: `Errno`, such as ENOSPC; EAGAIN for who may not wait.
+  /// - Throws: `Errno`, such as ENOSPC; EAGAIN for who may not wait, EBUSY when the name is just being
+  ///   given to a file that another writer was faster with.
   package func create(
     _ object: ObjectName, _ new: NewFile, base: (() -> PendingBase)? = nil, mayWait: Bool = true
   ) throws(Errno) -> PendingFile {
@@ -139,7 +140,8 @@ extension PendingQueue {
     let now = options.clock()
     let type = contentTypes.type(for: object.key)
     // In the chain before it is on disk, so that what an earlier record learns reaches this one.
-    var record = update { state in
+    let made = update { state -> PendingRecord? in
+      if state.coming.isForAside(object) { return nil }
       let stamp = state.stamp(now)
       var record = PendingRecord(
         id: PendingID(value: stamp), object: object, created: now, placed: stamp,
@@ -162,6 +164,10 @@ extension PendingQueue {
         state.schedule.consider(old)
       }
       return record
+    }
+    guard var record = made else {
+      if let old { end(old, nil) }
+      throw .busy
     }
     do throws(Errno) {
       let file = try makingRoom(for: 4096, mayWait: mayWait) { () throws(Errno) in

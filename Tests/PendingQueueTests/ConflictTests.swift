@@ -143,6 +143,86 @@ import Testing
         == [[10, 1], [10, 2], [10, 3], [7]])
   }
 
+  @Test func twoFilesThatAreSetAsideAtOnceNeverGetOneName() throws {
+    // What tells them apart is cut off to make room for the mark.
+    let stem = ByteString(String(repeating: "x", count: 245))
+    let keys = [stem + "-1.jpg", stem + "-2.jpg"]
+    for (key, byte) in zip(keys, [1, 2] as [UInt8]) {
+      try fixture.add(key, [byte], base: store(key, [0]))
+      fixture.store.put("photos", key, [9])
+    }
+    let gate = Gate()
+    fixture.commit()
+    fixture.queue.directory.journal.withLock { journal in
+      journal = { operation in
+        guard case .syncFile(let name) = operation, name.hasSuffix(".json.new") else { return }
+        gate.pass()
+      }
+    }
+    let queue = fixture.queue
+    let senders = try (0..<2).map { _ in
+      try Platform.Thread(name: "sender") { _ = queue.step() }
+    }
+    gate.awaitArrivals(2)
+    gate.open()
+    for sender in senders { #expect(sender.join(until: .now + .seconds(30))) }
+    let names = fixture.queue.entries.map(\.object.key)
+    #expect(Set(names).count == 2, "\(names)")
+    let after = try fixture.afterKill()
+    after.drain()
+    let copies = after.store.keys("photos").subtracting(keys)
+    #expect(Set(copies.compactMap { after.store.bytes("photos", $0) }) == [[1], [2]])
+  }
+
+  @Test func aNameThatAFileIsJustSetAsideAsIsNotGivenToAnother() throws {
+    try fixture.add("a", [1], base: store("a", [0]))
+    fixture.store.put("photos", "a", [9])
+    try fixture.add("mine", [5])
+    fixture.commit()
+    let gate = Gate()
+    fixture.queue.directory.journal.withLock { journal in
+      journal = { operation in
+        guard case .syncFile(let name) = operation, name.hasSuffix(".json.new") else { return }
+        gate.pass()
+      }
+    }
+    let queue = fixture.queue
+    let sender = try Platform.Thread(name: "sender") { _ = queue.step() }
+    gate.awaitArrivals(1)
+    let copy = try #require(
+      queue.options.conflictNames.name(
+        beside: fixture.name("a"), number: 1, at: fixture.now, allows: { _ in true }))
+    #expect(throws: Errno.busy) { _ = try queue.create(copy, NewFile(base: .absent)) }
+    #expect(throws: Errno.busy) {
+      try queue.rename(fixture.name("mine"), to: copy, base: .absent)
+    }
+    gate.open()
+    #expect(sender.join(until: .now + .seconds(30)))
+    #expect(try fixture.bytes(copy.key) == [1])
+    #expect(try fixture.bytes("mine") == [5])
+    // From then on it is a file like any other.
+    try fixture.queue.rename(fixture.name("mine"), to: copy, base: .absent)
+    #expect(try fixture.bytes(copy.key) == [5])
+  }
+
+  @Test func conflictsFoundAtOnceAreAllKeptInMind() throws {
+    let directory = fixture.queue.directory
+    let now = fixture.now
+    let object = fixture.name("a")
+    let log = ConflictLog(directory)
+    _ = try inParallel(4) { thread in
+      for number in 0..<20 {
+        log.add(
+          ConflictCopy(
+            at: now, object: object,
+            copy: ObjectName(bucket: "photos", key: ByteString("\(thread)-\(number)")),
+            owner: "anna"))
+      }
+    }
+    let kept = ConflictLog(directory).copies(of: "anna", since: now)
+    #expect(Set(kept.map(\.copy)).count == 80)
+  }
+
   @Test func aNameThatAnotherWriterTakesInThatMomentIsNotOverwritten() throws {
     try fixture.add("a", [1], base: store("a", [0]))
     fixture.store.put("photos", "a", [9])

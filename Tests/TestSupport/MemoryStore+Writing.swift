@@ -135,8 +135,9 @@ extension MemoryStore: WritableStore {
     throws(StoreError) -> Set<ByteString>
   {
     let fault = try arrive(.delete, bucket, keys.first ?? "", call)
+    let allowed = if case .cut(let count) = fault { Array(keys.prefix(count)) } else { keys }
     let deleted = state.withLock { state in
-      Set(keys.filter { state.take(ObjectName(bucket: bucket, key: $0)) != nil })
+      Set(allowed.filter { state.take(ObjectName(bucket: bucket, key: $0)) != nil })
     }
     try answer(fault, call)
     return deleted

@@ -22,7 +22,7 @@ package final class MemoryStore: BucketStore {
   package enum Fault: Sendable {
     case fail(StoreError)
     /// `get` hands on so many bytes, then fails with `connectivity`; a `put` takes so many and
-    /// stores nothing, a `continueUpload` keeps them.
+    /// stores nothing, a `continueUpload` keeps them. Of a deletion of many so many may be deleted.
     case cut(after: Int)
     /// `get` hands on, and `put` stores, bytes of which the first is another.
     case flip
@@ -302,6 +302,9 @@ package final class Gate: Sendable {
   package func awaitArrivals(_ count: Int) {
     _ = state.wait(until: Instant.now + .seconds(30)) { $0.waiting >= count ? true : nil }
   }
+
+  /// Waits until it is opened.
+  package func pass() { _ = pass(Cancellation()) }
 
   /// - Returns: false when cancelled first.
   func pass(_ cancellation: Cancellation) -> Bool {

@@ -12,26 +12,52 @@ final class ConflictLog: Sendable {
   private static let memory = Span.seconds(30 * 86_400)
 
   private let directory: QueueDirectory
-  private let copies: Locked<[ConflictCopy]>
+  private let state: Locked<State>
+
+  private struct State {
+    var copies: [ConflictCopy]
+    /// Whether the file lacks something.
+    var isBehind = false
+    /// Whether a thread writes the file: one at a time, since its replacement has one name.
+    var isWriting = false
+  }
 
   init(_ directory: QueueDirectory) {
     self.directory = directory
-    copies = Locked(Self.read(directory))
+    state = Locked(State(copies: Self.read(directory)))
   }
 
   /// The newest last.
   func copies(of owner: String, since now: Timestamp) -> [ConflictCopy] {
-    copies.withLock { copies in
-      copies.filter { $0.owner == owner && now.since($0.at) < Self.memory }
+    state.withLock { state in
+      state.copies.filter { $0.owner == owner && now.since($0.at) < Self.memory }
     }
   }
 
+  /// Writes the news down; where another thread is at it, that one does.
   func add(_ copy: ConflictCopy) {
-    let all = copies.withLock { copies -> [ConflictCopy] in
-      copies.append(copy)
-      copies.removeFirst(max(0, copies.count - Self.longest))
-      return copies
+    let isMine = state.withLock { state -> Bool in
+      state.copies.append(copy)
+      state.copies.removeFirst(max(0, state.copies.count - Self.longest))
+      state.isBehind = true
+      defer { state.isWriting = true }
+      return !state.isWriting
     }
+    guard isMine else { return }
+    while let all = next() { write(all) }
+  }
+
+  /// What is to be written; nil when nothing is, and another thread may write.
+  private func next() -> [ConflictCopy]? {
+    state.withLock { state in
+      state.isWriting = state.isBehind
+      guard state.isBehind else { return nil }
+      state.isBehind = false
+      return state.copies
+    }
+  }
+
+  private func write(_ all: [ConflictCopy]) {
     do {
       let encoder = JSONEncoder()
       encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

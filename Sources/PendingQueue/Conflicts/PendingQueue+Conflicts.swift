@@ -35,7 +35,10 @@ extension PendingQueue {
         else { return .overtaken }
         // Written again meanwhile: the newer bytes find out for themselves.
         if state.later(slot).contains(where: { $0.writers > 0 }) { return .overtaken }
-        return state.chains[copy] == nil ? .go : .taken
+        guard state.isFree(copy) else { return .taken }
+        // Nobody else is given the name while this one's record of it is made durable.
+        state.coming.setAside(as: copy)
+        return .go
       }
       switch finding {
       case .overtaken:
@@ -59,7 +62,7 @@ extension PendingQueue {
         let copy = options.conflictNames.name(
           beside: object, number: number, at: now, allows: { store.allows($0) })
       else { return nil }
-      if state.withLock({ $0.chains[copy] != nil }) { continue }
+      if state.withLock({ !$0.isFree(copy) }) { continue }
       do throws(StoreError) {
         _ = try store.info(copy, flight.call)
       } catch {
@@ -91,7 +94,7 @@ extension PendingQueue {
     do throws(Errno) {
       try save(moved, durable: true)
     } catch {
-      end(record.id, nil)
+      end(record.id, nil) { state, _ in state.coming.isSetAside(as: copy) }
       Log.warning("\(record.object) has no name of its own yet: \(error)")
       return land(record.id, flight) { record in
         record.attempts += 1
@@ -105,6 +108,7 @@ extension PendingQueue {
     // Shown by the queue until then, by the receiver from then on.
     receiver.withLock { $0 }?.changedElsewhere(record.object, theirs)
     end(record.id, moved) { state, slot in
+      state.coming.isSetAside(as: copy)
       state.land(record.id, flight)
       state.acknowledge(slot)
       state.note(record.object, .content)
@@ -114,6 +118,13 @@ extension PendingQueue {
     Log.warning(
       "\(moved.original): \(words); what was written here is stored beside it, as \(copy)")
     if let token = record.upload { abandon(token, record, flight.call) }
+  }
+}
+
+extension QueueState {
+  /// Whether no record has a name, nor is about to get it.
+  fileprivate func isFree(_ object: ObjectName) -> Bool {
+    chains[object] == nil && !coming.contains(object)
   }
 }
 

@@ -15,6 +15,8 @@ struct QueueState {
   var slots: [PendingID: Slot] = [:]
   /// The owner's records of one name, in the order in which they took it; the last is shown.
   var chains: [ObjectName: [PendingID]] = [:]
+  /// Names that no chain knows yet.
+  var coming = ComingNames()
   var index = FolderIndex()
   var counts = PendingCounts()
   var uncommitted: Set<PendingID> = []
