@@ -90,16 +90,22 @@ final class CacheDirectory: Sendable {
 
   /// Makes again what belongs in the folder, and the folder itself, where somebody has removed it.
   ///
-  /// - Returns: whether something was missing and is there again. False also while another thread
-  ///   is at it.
+  /// One thread at a time is at it; the others wait, which is for this device alone.
+  /// - Returns: whether something was missing and is there again.
   @discardableResult
   func restore() -> Bool {
     guard refusal == nil, let lock, !isWhole else { return false }
-    let isMine = repair.withLock { repair -> Bool in
-      defer { repair.isUnderWay = true }
-      return !repair.isUnderWay
+    _ = repair.wait { repair -> Bool? in
+      if repair.isUnderWay { return nil }
+      repair.isUnderWay = true
+      return true
     }
-    guard isMine else { return false }
+    defer { repair.wakeAll() }
+    // The one before may have done it.
+    if isWhole {
+      repair.withLock { $0.isUnderWay = false }
+      return true
+    }
     var obstacle: CacheError?
     do throws(CacheError) {
       if !isInPlace { try settle(lock) }

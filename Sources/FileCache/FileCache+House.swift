@@ -18,19 +18,25 @@ extension FileCache {
     flush(isLast: isLast)
   }
 
-  /// Has the index made anew where its file is gone, or where one can be made again.
+  /// Has the index made anew where its file is gone, or written where that is possible again.
   private func renewIndex() {
-    guard database.isInMemory else { return database.checkFile() }
-    guard directory.refusal == nil, directory.isInPlace else { return }
-    let isDue = state.withLock { state -> Bool in
-      guard Instant.now.since(state.indexed) >= Self.indexPause else { return false }
-      state.indexed = .now
-      return true
+    guard database.isInMemory else {
+      state.withLock { $0.indexPause = Self.indexPauses.lowerBound }
+      return database.checkFile()
     }
-    if isDue, directory.hasRoom { database.renew() }
+    guard directory.refusal == nil, directory.isInPlace else { return }
+    let isDue = state.withLock { state in Instant.now.since(state.indexed) >= state.indexPause }
+    guard isDue, directory.hasRoom else { return }
+    state.withLock { state in
+      state.indexed = .now
+      state.indexPause = min(state.indexPause + state.indexPause, Self.indexPauses.upperBound)
+    }
+    let opener = opener
+    database.renew { (memory) throws(DatabaseError) in try opener.keep(&memory) }
   }
 
-  private static let indexPause = Span.seconds(20)
+  /// How long to wait after an attempt to write an index that is in memory, from the first on.
+  static let indexPauses = Span.seconds(20)...Span.seconds(600)
 
   /// Removes the least recently used copies until the cache is a tenth below its bound.
   ///

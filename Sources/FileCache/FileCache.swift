@@ -21,7 +21,7 @@ package final class FileCache: Sendable {
   let pool = WorkerPool(name: "fetch", limit: 64)
   let state: Locked<State>
   let keeper: Keeper
-  private let opener: IndexOpener
+  let opener: IndexOpener
   /// The last sign of life of any download, for those that wait for a thread. A leaf.
   let lastSign = Locked(Instant(nanoseconds: 0))
 
@@ -40,6 +40,8 @@ package final class FileCache: Sendable {
     var fresh: Set<ObjectName> = []
     /// When it was last tried to have the index in a file again.
     var indexed = Instant(nanoseconds: 0)
+    /// How long it rests then.
+    var indexPause = FileCache.indexPauses.lowerBound
     /// When the disk was last synced.
     var synced = Instant.now
     /// Why the last file that was to be kept was not.

@@ -166,6 +166,67 @@ struct IndexOpener {
     return connection
   }
 
+  /// Writes an index that is in memory into the file, in place of what the file held.
+  ///
+  /// The file is replaced once the new one is whole and was used where it lies.
+  func keep(_ memory: inout Connection) throws(DatabaseError) {
+    if access(path, F_OK) == 0 {
+      // The file's log was not read when this one was loaded from it.
+      let rescued = RescuedAttributes(path, identity: identity)
+      try memory.transaction { (connection) throws(DatabaseError) in
+        try rescued.save(in: &connection)
+      }
+    }
+    do throws(CacheError) {
+      try removeFiles(Self.newName)
+      try makeFile(Self.newName)
+      let new = directory.path + "/" + Self.newName
+      do throws(DatabaseError) {
+        try memory.save(to: new)
+        try tryOut(new)
+      } catch {
+        try removeFiles(Self.newName)
+        throw error.isRefusal
+          ? .noPlace(path: new, message: error.message)
+          : .index(path: new, message: error.description)
+      }
+      try replaceFile()
+    } catch {
+      throw DatabaseError(code: 14, message: error.description)
+    }
+  }
+
+  private static let newName = name + "-new"
+
+  /// Opens a file as it is going to be used, and folds its log into it.
+  private func tryOut(_ new: String) throws(DatabaseError) {
+    do {
+      var connection = try Connection(new)
+      _ = try fact("identity", in: &connection)
+    }
+    guard access(new + "-wal", F_OK) != 0 else {
+      throw DatabaseError(code: 14, message: "its log stays beside it")
+    }
+  }
+
+  private func replaceFile() throws(CacheError) {
+    do throws(Errno) {
+      try directory.root.open(ByteString(Self.newName), O_RDWR).sync()
+      // A log of the old file must not be taken for one of the new.
+      for suffix in ["-wal", "-shm"] {
+        do throws(Errno) {
+          try directory.root.remove(ByteString(Self.name + suffix))
+        } catch .noEntry {
+          // It was closed in order.
+        }
+      }
+      try directory.root.take(
+        ByteString(Self.newName), from: directory.root, as: ByteString(Self.name))
+    } catch {
+      throw .system(path: path, doing: "replace", error)
+    }
+  }
+
   private func fill(
     _ connection: consuming Connection, _ copies: [ObjectName: Copy],
     _ partials: [ObjectName: Partial]
@@ -215,9 +276,9 @@ struct IndexOpener {
   }
 
   /// Makes the file first, with a mode that SQLite takes over for the files beside it.
-  private func makeFile() throws(CacheError) {
+  private func makeFile(_ name: String = Self.name) throws(CacheError) {
     do throws(Errno) {
-      let file = try directory.root.open(ByteString(Self.name), O_RDWR | O_CREAT)
+      let file = try directory.root.open(ByteString(name), O_RDWR | O_CREAT)
       try check { fchmod(file.descriptor, 0o600) }
     } catch {
       if error.isNoPlace { throw .noPlace(path: path, message: error.description) }
@@ -225,10 +286,10 @@ struct IndexOpener {
     }
   }
 
-  private func removeFiles() throws(CacheError) {
+  private func removeFiles(_ name: String = Self.name) throws(CacheError) {
     for suffix in ["", "-wal", "-shm"] {
       do throws(Errno) {
-        try directory.root.remove(ByteString(Self.name + suffix))
+        try directory.root.remove(ByteString(name + suffix))
       } catch {
         if error != .noEntry { throw .system(path: path + suffix, doing: "remove", error) }
       }

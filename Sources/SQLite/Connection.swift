@@ -42,6 +42,19 @@ package struct Connection: ~Copyable, @unchecked Sendable {
     guard sqlite3_backup_finish(backup) == SQLITE_OK else { throw .last(database) }
   }
 
+  /// Writes all that this connection's database holds into a file that exists, in place of what that
+  /// holds (https://www.sqlite.org/backup.html). Nothing of it is durable yet.
+  package mutating func save(to path: String) throws(DatabaseError) {
+    var target: OpaquePointer?
+    defer { sqlite3_close_v2(target) }
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
+    guard sqlite3_open_v2(path, &target, flags, nil) == SQLITE_OK,
+      let backup = sqlite3_backup_init(target, "main", database, "main")
+    else { throw .last(target) }
+    sqlite3_backup_step(backup, -1)
+    guard sqlite3_backup_finish(backup) == SQLITE_OK else { throw .last(target) }
+  }
+
   /// Runs `body` with this connection.
   mutating func apply<Result>(
     _ body: (inout Connection) throws(DatabaseError) -> Result

@@ -13,6 +13,9 @@ package final class Database: Sendable {
   package typealias Work = @Sendable (inout Connection) throws(DatabaseError) -> Void
   /// Makes the database anew, with all that is known without it. Runs on the writing thread.
   package typealias Remake = @Sendable () throws(DatabaseError) -> Connection
+  /// Writes a database that is in memory into the file, whole or not at all. Runs on the writing
+  /// thread.
+  package typealias Keep = @Sendable (inout Connection) throws(DatabaseError) -> Void
 
   private struct Job {
     let work: Work
@@ -27,6 +30,7 @@ package final class Database: Sendable {
   private struct Queue {
     var jobs: [Job] = []
     var isSpoilt = false
+    var keep: Keep?
     var isClosing = false
   }
 
@@ -113,10 +117,13 @@ package final class Database: Sendable {
     spoil(DatabaseError(code: 14, message: "\(path) was removed or replaced"))
   }
 
-  /// Makes a database that is in memory anew, since a file can be made again.
-  package func renew() {
+  /// Goes on in the file with a database that is in memory, since a file can be made again.
+  ///
+  /// While it cannot, nothing changes, the old file neither.
+  package func renew(_ keep: @escaping Keep) {
     guard isInMemory else { return }
-    spoil(DatabaseError(code: 14, message: "it was in memory alone"))
+    queue.withLock { $0.keep = keep }
+    queue.wakeAll()
   }
 
   /// Has the database made anew.
@@ -241,17 +248,21 @@ package final class Database: Sendable {
 
   private func write() {
     while true {
-      let (jobs, isSpoilt) =
-        queue.wait { queue -> ([Job], Bool)? in
-          if queue.jobs.isEmpty, !queue.isSpoilt { return queue.isClosing ? ([], false) : nil }
+      let (jobs, isSpoilt, keep) =
+        queue.wait { queue -> ([Job], Bool, Keep?)? in
+          if queue.jobs.isEmpty, !queue.isSpoilt, queue.keep == nil {
+            return queue.isClosing ? ([], false, nil) : nil
+          }
           defer {
             queue.jobs = []
             queue.isSpoilt = false
+            queue.keep = nil
           }
-          return (queue.jobs, queue.isSpoilt)
-        } ?? ([], false)
-      if jobs.isEmpty, !isSpoilt { break }
+          return (queue.jobs, queue.isSpoilt, queue.keep)
+        } ?? ([], false, nil)
+      if jobs.isEmpty, !isSpoilt, keep == nil { break }
       if isSpoilt { makeAnew() }
+      if let keep, isInMemory { moveIntoFile(keep) }
       for (job, outcome) in zip(jobs, run(jobs)) { job.done(outcome) }
     }
     // Closes it here, so that whoever joins the thread finds the log folded into the file.
@@ -307,6 +318,24 @@ package final class Database: Sendable {
       }
     } catch {
       Log.error("\(path) cannot be made anew: \(error)")
+    }
+  }
+
+  private func moveIntoFile(_ keep: Keep) {
+    do throws(DatabaseError) {
+      try connection.withLock { (connection) throws(DatabaseError) in
+        try connection?.apply(keep)
+      }
+      install(try Connection(path))
+      let file = FileNumber(path)
+      readers.withLock { readers in
+        readers.file = file
+        readers.log = nil
+        readers.generation += 1
+      }
+      Log.info("\(path) is written again, with all that was in memory alone")
+    } catch {
+      Log.info("\(path) cannot be written yet: \(error)")
     }
   }
 

@@ -2,6 +2,7 @@ import BucketStore
 @testable import FileCache
 import Foundation
 import Platform
+import SQLite
 import TestSupport
 import Testing
 
@@ -139,6 +140,62 @@ import Testing
       fixture.store.put("b", "other", [1, 2, 3])
       #expect(try cache.contents(object("other")) == [1, 2, 3])
     }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can mount a small file system"))
+  func listingsOutliveADiskThatWasFullWhenItWasMounted() throws {
+    let folder = FolderName(bucket: "b")
+    func listings(_ fixture: CacheFixture) throws -> Listings {
+      Listings(
+        store: fixture.store, database: try fixture.cache().database,
+        options: ListingOptions(maxAge: .zero))
+    }
+    func kept(_ fixture: CacheFixture) throws -> Int? { try listings(fixture).kept(folder)?.count }
+    try onSmallDisk { fixture, disk in
+      for name: ByteString in ["k", "other"] { fixture.store.put("b", name, name.bytes) }
+      _ = try fixture.cache().ensure(object("k"), Call())
+      _ = try listings(fixture).asked(folder, Call())
+      fixture.close()
+      try fill(disk)
+    } _: { fixture in
+      let cache = try fixture.cache()
+      #expect(cache.database.isInMemory)
+      #expect(try kept(fixture) == 2)
+      try FileManager.default.removeItem(atPath: fixture.options.directory + "/../ballast")
+      #expect(
+        eventually {
+          cache.keepHouse()
+          return !cache.database.isInMemory
+        })
+      #expect(try kept(fixture) == 2)
+      #expect(cache.trouble == nil)
+      fixture.store.outage = StoreError(.offline, "gone")
+      let again = try fixture.reopen()
+      #expect(!again.database.isInMemory)
+      #expect(try kept(fixture) == 2)
+      #expect(try again.contents(object("k")) == ByteString("k").bytes)
+    }
+  }
+
+  @Test func anIndexThatCannotBeWrittenLeavesTheOldFileAsItIs() throws {
+    let fixture = try CacheFixture()
+    fixture.store.put("b", "k", [1])
+    let cache = try fixture.cache()
+    _ = try cache.ensure(object("k"), Call())
+    fixture.close()
+    let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path("cache.db")))
+    let directory = try CacheDirectory(
+      fixture.options.directory, mountPoint: "/mnt/here", identity: "somebody")
+    defer { directory.unlock() }
+    // In the way of the new file, and not to be removed like one.
+    try FileManager.default.createDirectory(
+      atPath: fixture.path("cache.db-new"), withIntermediateDirectories: false)
+    let opener = IndexOpener(directory: directory, identity: "somebody")
+    #expect(throws: DatabaseError.self) {
+      var memory = try Connection()
+      try opener.keep(&memory)
+    }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path("cache.db"))) == before)
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can mount a small file system"))

@@ -121,6 +121,23 @@ import Testing
     #expect(kept.kept(FolderName(bucket: "b"))?.count == 4)
   }
 
+  @Test func whoComesWhileTheFolderIsPutBackWaitsForIt() throws {
+    let cache = try fixture.cache()
+    for round in 0..<20 {
+      try remove(.theFolder)
+      let failures = try inParallel(6) { number -> Errno? in
+        do throws(Errno) {
+          cache.discard(
+            try PartFile.make(in: cache.directory, content: UInt64(round * 6 + number)))
+          return nil
+        } catch {
+          return error
+        }
+      }
+      #expect(failures == [nil, nil, nil, nil, nil, nil])
+    }
+  }
+
   @Test func aFolderThatAnotherProgramHasTakenIsLeftToIt() throws {
     let cache = try fixture.cache()
     _ = try cache.ensure(object("one"), Call())

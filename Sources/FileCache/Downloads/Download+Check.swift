@@ -149,7 +149,9 @@ extension Download {
     do throws(Errno) {
       again = try PartFile.make(in: cache.directory, content: content)
     } catch {
-      giveUp(StoreError(.damaged, "\(object): damaged, and no room to fetch it again"), file)
+      giveUp(
+        StoreError(.damaged, "\(object): damaged, and no file to fetch it into again: \(error)"),
+        file)
       return
     }
     let (id, isSuspectKept) = state.withLock { state -> (Int, Bool) in
