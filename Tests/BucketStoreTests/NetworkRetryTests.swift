@@ -42,27 +42,56 @@ import Testing
       #expect((body() != nil) == fails.withLock { $0 })
       return server.requests.count - before
     }
-    #expect(requests { fixture.ask().error } == 3)
-    #expect(requests { fixture.ask().error } == 1)
-    #expect(requests { fixture.read("x", into: CollectingSink()) } == 3, "objects fare apart")
-    #expect(requests { fixture.read("x", into: CollectingSink()) } == 1)
+    func read(_ key: String) -> StoreError? { fixture.read(key, into: CollectingSink()) }
+    #expect(requests { read("x") } == 3)
+    #expect(requests { read("y") } == 3)
+    #expect(requests { read("x") } == 1)
+    #expect(requests { read("z") } == 1)
+    #expect(requests { fixture.ask().error } == 3, "questions fare apart")
     fails.withLock { $0 = false }
-    #expect(requests { fixture.ask().error } == 1)
+    #expect(requests { read("x") } == 1)
     fails.withLock { $0 = true }
-    #expect(requests { fixture.ask().error } == 3)
+    #expect(requests { read("x") } == 3)
+  }
+
+  @Test func oneObjectThatIsBrokenLeavesTheOthersTheirTries() throws {
+    let failures = Locked(0)
+    let server = try FlakyServer { connection, request in
+      let fails = failures.withLock { left in
+        left -= 1
+        return left >= 0
+      }
+      let isBroken = request.target == "/broken"
+      connection.answer(fails || isBroken ? "503 Busy" : "200 OK", "body")
+    }
+    let fixture = try ConnectedFixture(server.url)
+    for _ in 1...3 {
+      #expect(fixture.read("broken", into: CollectingSink())?.kind == .server)
+    }
+    #expect(server.requests.count == 9)
+    failures.withLock { $0 = 2 }
+    #expect(fixture.read("sound", into: CollectingSink()) == nil)
+    #expect(server.requests.count == 12)
   }
 
   @Test func aStoreThatAnswersOthersMeanwhileIsBusyAndDoesNotFail() {
     let fortune = Fortune()
+    func end(_ kind: StoreError.Kind, begun: Instant = .now) {
+      for key: ByteString in ["x", "y"] {
+        fortune.ended(kind, about: ObjectName(bucket: "b", key: key), begun: begun)
+      }
+    }
     let begun = Instant.now
     fortune.succeeded()
-    fortune.ended(.throttled, begun: begun)
+    end(.throttled, begun: begun)
     #expect(!fortune.isBad)
-    fortune.ended(.timeout, begun: .now)
+    end(.timeout)
     #expect(!fortune.isBad, "silence is the network's matter")
-    fortune.ended(.server, begun: .now)
+    end(.damaged)
+    #expect(!fortune.isBad, "others may be whole")
+    end(.server)
     #expect(fortune.isBad)
-    fortune.ended(.notFound, begun: .now)
+    end(.notFound)
     #expect(!fortune.isBad, "a refusal is an answer")
   }
 

@@ -5,7 +5,8 @@ package import Platform
 /// Offline and disabled calls fail at once and send nothing. What a store asks to try later, a
 /// failure of its own and damaged bytes are tried again a few times, as long as the call's time
 /// allows: never once a byte has been handed on. While it fails that way with everything of one kind
-/// (objects, or questions), nothing of that kind is tried again: one answer ends it.
+/// (objects, or questions), one thing after another, nothing of that kind is tried again: one answer
+/// ends it.
 package final class ConnectedStore: BucketStore {
   private let store: any BucketStore
   private let network: Network
@@ -32,27 +33,40 @@ package final class ConnectedStore: BucketStore {
   }
 
   package func buckets(_ call: Call) throws(StoreError) -> [BucketInfo] {
-    try run(call, questions) { (call, _) throws(StoreError) in try store.buckets(call) }
+    try run(call, questions, about: ObjectName(bucket: "", key: "")) {
+      (call, _) throws(StoreError) in
+      try store.buckets(call)
+    }
   }
 
   package func bucketExists(_ bucket: ByteString, _ call: Call) throws(StoreError) -> Bool {
-    try run(call, questions) { (call, _) throws(StoreError) in try store.bucketExists(bucket, call)
+    try run(call, questions, about: ObjectName(bucket: bucket, key: "")) {
+      (call, _) throws(StoreError) in
+      try store.bucketExists(bucket, call)
     }
   }
 
   package func list(_ request: ListRequest, _ call: Call) throws(StoreError) -> ListPage {
-    try run(call, questions) { (call, _) throws(StoreError) in try store.list(request, call) }
+    try run(
+      call, questions, about: ObjectName(bucket: request.bucket, key: request.prefix)
+    ) { (call, _) throws(StoreError) in
+      try store.list(request, call)
+    }
   }
 
   package func info(_ object: ObjectName, _ call: Call) throws(StoreError) -> ObjectInfo {
-    try run(call, questions) { (call, _) throws(StoreError) in try store.info(object, call) }
+    try run(call, questions, about: object) { (call, _) throws(StoreError) in
+      try store.info(object, call)
+    }
   }
 
   package func get(_ request: GetRequest, into sink: any GetSink, _ call: Call)
     throws(StoreError) -> GetOutcome
   {
     let begun = Locked(false)
-    return try run(call, objects, mayRepeat: { !begun.withLock { $0 } }) {
+    return try run(
+      call, objects, about: request.object, mayRepeat: { !begun.withLock { $0 } }
+    ) {
       (call, passage) throws(StoreError) in
       try store.get(request, into: WatchedSink(sink, passage, begun), call)
     }
@@ -62,10 +76,12 @@ package final class ConnectedStore: BucketStore {
   ///
   /// - Parameters:
   ///   - fortune: how calls of this kind have been faring; nil where that decides nothing.
+  ///   - thing: what the call is about, where `fortune` is given.
   ///   - mayRepeat: asked before each further try.
   ///   - helps: for which failures there is one.
   func run<Result>(
-    _ call: Call, _ fortune: Fortune? = nil, mayRepeat: () -> Bool = { true },
+    _ call: Call, _ fortune: Fortune? = nil, about thing: ObjectName? = nil,
+    mayRepeat: () -> Bool = { true },
     helps: (StoreError.Kind) -> Bool = RetryPolicy.helps,
     _ body: (Call, Passage) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
@@ -93,7 +109,7 @@ package final class ConnectedStore: BucketStore {
       failures += 1
       guard failures < tries, helps(failure.kind), mayRepeat() else {
         // Once bytes have come, the store does.
-        if mayRepeat() { fortune?.ended(failure.kind, begun: begun) }
+        if let thing, mayRepeat() { fortune?.ended(failure.kind, about: thing, begun: begun) }
         if Evidence(failure) == .answer { call.getsOn() }
         throw failure
       }
