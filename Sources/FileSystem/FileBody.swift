@@ -19,6 +19,8 @@ final class FileBody: Sendable {
     /// What the store has of it, where that is known better than by the version that was opened.
     var base: PendingBase?
     var isBusy = false
+    /// Grows with each change that came to its end.
+    var changes: UInt64 = 0
   }
 
   private let state = Locked(State())
@@ -43,11 +45,13 @@ final class FileBody: Sendable {
   /// Lets one thread at a time change what the bytes are, or where they belong.
   ///
   /// Waits for another one's disk or network, on the slow lane only, until the caller is
-  /// interrupted; whoever is waited for has bounds of its own.
+  /// interrupted; whoever is waited for has bounds of its own. The waiting counts as silence of the
+  /// store only where that one got nothing done.
   /// - Throws: `Failure`; EINTR, or what `body` throws.
   func exclusively<Result>(_ caller: Caller, _ body: () throws(Failure) -> Result) throws(Failure)
     -> Result
   {
+    let before = state.withLock { $0.changes }
     let isMine = state.wait(caller.call.cancellation) { state -> Bool? in
       if state.isBusy { return caller.lane < .slow ? false : nil }
       state.isBusy = true
@@ -61,7 +65,10 @@ final class FileBody: Sendable {
       state.withLock { $0.isBusy = false }
       state.wakeAll()
     }
-    return try body()
+    if state.withLock({ $0.changes != before }) { caller.call.getsOn() }
+    let result = try body()
+    state.withLock { $0.changes &+= 1 }
+    return result
   }
 
   /// Puts a writer's bytes in the place of those before.

@@ -48,11 +48,12 @@ extension FileSystem {
     do throws(StoreError) {
       return try store.info(target, caller.call)
     } catch {
-      // It is done all the same. Its version there is for the next listing to tell.
+      // It is done all the same. Its version there is for the next listing to tell; a tag that is of
+      // the bytes alone stays, and what is changed until then is based on it.
       Log.info("\(target): moved, but not asked about: \(error)")
       return ObjectInfo(
-        key: target.key, size: line?.size, tag: nil, modified: line?.modified,
-        contentType: line?.contentType)
+        key: target.key, size: line?.size, tag: line?.tag.flatMap { $0.contains("-") ? nil : $0 },
+        modified: line?.modified, contentType: line?.contentType)
     }
   }
 

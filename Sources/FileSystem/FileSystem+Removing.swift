@@ -188,7 +188,10 @@ extension FileSystem {
     let wasPending = queue.entry(for: marker(of: inner)) != nil
     if isStored {
       do throws(StoreError) {
-        _ = try queue.store.delete([marker(of: inner).key], in: inner.bucket, caller.call)
+        let mark = marker(of: inner)
+        let gone = try queue.store.delete([mark.key], in: inner.bucket, caller.call)
+        // One that is just being stored is seen to below.
+        if !gone.contains(mark.key), !wasPending { try checkGone(mark, queue.store, caller) }
       } catch {
         throw Failure(error, inner.description)
       }
@@ -200,6 +203,19 @@ extension FileSystem {
     keptAttributes.set(nil, of: inner.segment + "/", in: folder)
     noteStored(name, in: folder, nil)
     tree.withLock { $0.unlink(.folder(inner)) }
+  }
+
+  /// - Throws: `StoreError`; `refused` when an object that was not deleted is there all the same.
+  private func checkGone(_ object: ObjectName, _ store: any WritableStore, _ caller: Caller)
+    throws(StoreError)
+  {
+    do throws(StoreError) {
+      _ = try store.info(object, caller.call)
+    } catch {
+      if error.kind == .notFound, store.session.isCredible { return }
+      throw error
+    }
+    throw StoreError(.refused, "the store has not deleted what keeps the folder")
   }
 
   /// - Throws: `Failure`; ENOTEMPTY when a folder holds anything, be it what cannot be shown.

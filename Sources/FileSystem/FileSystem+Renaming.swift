@@ -121,7 +121,10 @@ extension FileSystem {
     // the only copy of what was sent.
     do throws(Failure) {
       // The only other copy of the file is about to go.
-      if hasBase { try makeDurable(target.object, queue) }
+      if hasBase {
+        try makeDurable(target.object, queue)
+        caller.call.getsOn()
+      }
       if try deleteBase(of: pending, caller) {
         forget(source.object, source.name, in: source.folder)
       }
@@ -235,6 +238,7 @@ extension FileSystem {
       throw Failure(
         error, "\(target.object): is not safely on this device: \(error)", level: .error)
     }
+    caller.call.getsOn()
     guard try deleteStored(source.object, ifStill: version, caller) else {
       throw changedMeanwhile(source.object)
     }
@@ -310,13 +314,22 @@ extension FileSystem {
       // It was stored at this very moment.
       do throws(Failure) {
         let info = try moveStored(
-          object, to: target, replacing: false, mayReplace: false, nil, queue, caller)
+          object, to: target, replacing: false, mayReplace: false, justStored(object), queue,
+          caller)
         noteMoved(object, to: target, info)
       } catch {
         // Or removed.
         guard error.errno == .noEntry else { throw error }
       }
     }
+  }
+
+  /// What was noted of an object when it was stored a moment ago.
+  private func justStored(_ object: ObjectName) -> ListingEntry? {
+    let folder = FolderName(containing: object)
+    guard let name = listings.options.names.name(of: object.key.dropFirst(folder.prefix.count))
+    else { return nil }
+    return recent.withLock { $0.change(name, in: folder, since: .epoch) }?.entry
   }
 
   private func noteMoved(_ object: ObjectName, to target: ObjectName, _ info: ObjectInfo) {

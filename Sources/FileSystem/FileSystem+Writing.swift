@@ -301,6 +301,8 @@ extension FileSystem {
       throw Failure(error, object.description)
     }
     if let descriptor {
+      // What this device takes for copying is none of the store's silence.
+      defer { caller.call.getsOn() }
       return try makePending(object) { () throws(Errno) in
         try queue.adopt(object, from: descriptor, size: source.size, new, base: base)
       }
@@ -339,6 +341,7 @@ extension FileSystem {
         throw Failure(error, "\(object): cannot be written: \(error)", level: Self.level(error))
       }
       offset += Int64(count)
+      caller.call.getsOn()
     }
   }
 }

@@ -76,6 +76,30 @@ import Testing
     #expect(fixture.store.bytes("b", "a") == [2])
   }
 
+  @Test func whatThisDeviceTakesForCopyingIsNoSilenceOfTheStore() throws {
+    fixture.store.put("b", "a", [1])
+    #expect(try fixture.contents("b/a") == [1])
+    fixture.hold()
+    try fixture.put("b/c", [2])
+    let folder = try fixture.inode("b")
+    // As if copying had taken all the time that there is.
+    let pulse = Pulse(Instant(nanoseconds: Instant.now.nanoseconds - 3_600_000_000_000))
+    let caller = Caller(
+      processID: 1, lane: .slow, call: Call(timeout: .seconds(600), pulse: pulse))
+    let gate = Gate()
+    fixture.store.inject(.wait(gate), on: .delete)
+    let (thread, failure) = try start { (tree, _) throws(Failure) in
+      try tree.rename("a", in: folder, to: "c", in: folder, flags: 0, caller)
+    }
+    gate.awaitArrivals(1)
+    let last = pulse.last
+    gate.open()
+    thread.join()
+    #expect(failure.withLock { $0 } == nil)
+    #expect(Instant.now.since(last) < .seconds(1800), "the deletion begins with no time left")
+    #expect(try fixture.contents("b/c") == [1])
+  }
+
   @Test func anotherWritersNewerVersionIsNotDeletedByARenaming() throws {
     fixture.store.put("b", "a", [1])
     #expect(try fixture.contents("b/a") == [1])

@@ -16,6 +16,20 @@ import Testing
     fixture.store.createBucket("b")
   }
 
+  @Test func whatIsChangedRightAfterARenamingIsNoConflictWithIt() throws {
+    fixture.store.put("b", "a", [1])
+    #expect(try fixture.names("b") == ["a"])
+    fixture.store.fail(.info, with: StoreError(.connectivity, "cut"))
+    try fixture.rename("b/a", to: "b/c")
+    fixture.store.fail(.info, with: nil)
+    fixture.goOffline()
+    try fixture.put("b/c", [2])
+    try fixture.goOnline()
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.keys() == ["c"])
+    #expect(fixture.store.bytes("b", "c") == [2])
+  }
+
   @Test func aFileIsRenamedOverOneThatWasStoredAtThisMoment() throws {
     fixture.store.put("b", "a", [1])
     _ = try fixture.names("b")

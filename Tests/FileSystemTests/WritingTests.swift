@@ -185,6 +185,16 @@ import Testing
     #expect(try fixture.names("b") == [])
   }
 
+  @Test func aFolderThatTheStoreDoesNotDeleteIsNotSaidToBeGone() throws {
+    fixture.store.put("b", "folder/.emptyFolderPlaceholder", [])
+    #expect(try fixture.names("b/folder") == [])
+    fixture.store.inject(.cut(after: 0), on: .delete)
+    #expect(fixture.errno { try fixture.removeFolder("b/folder") } == .permission)
+    #expect(try fixture.names("b") == ["folder"])
+    try fixture.removeFolder("b/folder")
+    #expect(try fixture.names("b") == [])
+  }
+
   @Test func aFolderOfWhatCannotBeShownIsNotEmpty() throws {
     fixture.store.put("b", "folder/a\\b", [1])
     fixture.store.put("b", "folder/.emptyFolderPlaceholder", [])
