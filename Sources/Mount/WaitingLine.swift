@@ -68,6 +68,8 @@ final class WaitingLine: Sendable {
       /// Every thread is busy, and there shall be no more.
       case later
       case thread
+      /// The same, and the watcher is needed; idle threads that were not woken yet may have to share
+      /// their waking with it.
       case watch
     }
     let help = state.withLock { state -> Help? in
@@ -88,7 +90,10 @@ final class WaitingLine: Sendable {
     case .allIdle: state.wakeAll()
     case .later: break
     case .thread: grow()
-    case .watch: watch()
+    case .watch:
+      watch()
+      // Whoever came just before saw no watcher, and wakes one thread, which may be the watcher now.
+      state.wakeAll()
     }
     return true
   }
