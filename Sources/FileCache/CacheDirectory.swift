@@ -94,7 +94,11 @@ final class CacheDirectory: Sendable {
   /// - Returns: whether something was missing and is there again.
   @discardableResult
   func restore() -> Bool {
-    guard refusal == nil, let lock, !isWhole else { return false }
+    guard refusal == nil, let lock else { return false }
+    if isWhole {
+      repair.withLock { $0.obstacle = nil }
+      return false
+    }
     _ = repair.wait { repair -> Bool? in
       if repair.isUnderWay { return nil }
       repair.isUnderWay = true

@@ -139,6 +139,7 @@ struct IndexOpener {
   func make(_ copies: [ObjectName: Copy], _ partials: [ObjectName: Partial])
     throws(DatabaseError) -> Connection
   {
+    directory.restore()
     if directory.isInPlace, directory.refusal == nil {
       do throws(DatabaseError) {
         return try makeFile(copies, partials)
