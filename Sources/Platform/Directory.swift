@@ -63,8 +63,10 @@ package struct Directory: ~Copyable, Sendable {
     return File(owning: opened)
   }
 
-  /// Makes every folder of a relative path that is missing, each with mode 0700.
-  package func makeFolders(_ path: ByteString) throws(Errno) {
+  /// Makes every folder of a relative path that is missing.
+  ///
+  /// - Parameter mode: permission bits, less those of the process's mask.
+  package func makeFolders(_ path: ByteString, mode: UInt32 = 0o700) throws(Errno) {
     var made = ByteString()
     for segment in path.split(at: ByteString.slash) where !segment.isEmpty {
       let parent = made
@@ -72,7 +74,7 @@ package struct Directory: ~Copyable, Sendable {
       let folder = try open(parent.isEmpty ? "." : parent, O_RDONLY | O_DIRECTORY)
       do throws(Errno) {
         try segment.withCString { (name) throws(Errno) in
-          _ = try check { mkdirat(folder.descriptor, name, 0o700) }
+          _ = try check { mkdirat(folder.descriptor, name, mode) }
         }
       } catch {
         if error != .exists { throw error }

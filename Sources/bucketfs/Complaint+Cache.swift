@@ -8,6 +8,11 @@ extension Complaint {
       case .inUse, .newerSchema, .unsafe: .refused
       case .system, .index, .noPlace: .failed
       }
-    self.init(code, error.description)
+    let hint: String? =
+      switch error {
+      case .inUse: "unmount it there first, or choose another cache_dir, and data_dir for writing"
+      default: nil
+      }
+    self.init(code, error.description, hint: hint)
   }
 }

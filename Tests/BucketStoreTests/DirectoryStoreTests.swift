@@ -26,6 +26,25 @@ import Testing
     #expect(try !fixture.store.bucketExists("alias", Call()))
   }
 
+  @Test func whatIsWrittenMayBeSeenByWhomTheMaskLets() throws {
+    let fixture = try DirectoryFixture()
+    try fixture.createBucket("photos")
+    // Setting it in order to read it would touch the tests beside this one (proc_pid_status(5)).
+    let status = String(decoding: try File.contents(of: "/proc/self/status"), as: UTF8.self)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("Umask:") })
+    let mask = try #require(mode_t(line.dropFirst(6).drop { $0 == "\t" }, radix: 8))
+    let request = PutRequest(
+      object: ObjectName(bucket: "photos", key: "a/b/c"), size: 1, contentType: "text/plain",
+      userMetadata: [:], condition: .none)
+    try DirectoryStore(fixture.path).put(
+      request, from: BytesSource([1]), progress: { _ in }, Call())
+    for (path, bits) in [("a", mode_t(0o777)), ("a/b", 0o777), ("a/b/c", 0o666)] {
+      var facts = stat()
+      #expect(stat(fixture.path + "/photos/" + path, &facts) == 0)
+      #expect(facts.st_mode & 0o777 == bits & ~mask)
+    }
+  }
+
   @Test func anEmptyDirectoryHasNoKeySoItIsNotListed() throws {
     let fixture = try DirectoryFixture()
     try fixture.createBucket("photos/empty/deeper")

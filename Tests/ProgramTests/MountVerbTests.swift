@@ -166,6 +166,28 @@ extension ProgramTests {
       try person.unmount()
     }
 
+    @Test func anEmptyMountPointIsRefused() throws {
+      let person = try Person()
+      let outcome = try person.bucketfs("mount", person.source, "")
+      #expect(outcome.code == 2)
+      #expect(outcome.error.contains("the mount point is empty"), "\(outcome.error)")
+    }
+
+    @Test func aSocketThatIsElsewhereIsNamedAndTheMountLeftAlone() throws {
+      let person = try Person()
+      try person.mount()
+      let own = person.environment["XDG_RUNTIME_DIR"]
+      let other = try person.scratch.folder("other")
+      person.environment["XDG_RUNTIME_DIR"] = other
+      let outcome = try person.bucketfs("status", person.mountpoint)
+      person.environment["XDG_RUNTIME_DIR"] = own
+      #expect(outcome.code == 4)
+      #expect(outcome.error.contains(".sock is not in \(other)/bucketfs, "), "\(outcome.error)")
+      #expect(outcome.error.contains("hint: set XDG_RUNTIME_DIR"))
+      #expect(!outcome.error.contains("unmount"))
+      try person.unmount()
+    }
+
     @Test func oneBucketOrFolderCanBeTheTop() throws {
       let person = try Person()
       try person.mount("-o", "bucket=photos,prefix=2024")

@@ -168,6 +168,7 @@ extension ProgramTests {
       #expect(outcome.code == 5)
       #expect(outcome.error.contains("is in use by process \(try person.pid())"))
       #expect(outcome.error.contains("mounted at \(person.mountpoint)"))
+      #expect(outcome.error.contains("choose another cache_dir"))
       let cache = "cache_dir=\(person.scratch.path("own"))"
       let shared = try person.bucketfs("mount", person.source, other, "-o", cache)
       #expect(shared.code == 5)

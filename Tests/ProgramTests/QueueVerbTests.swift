@@ -136,7 +136,10 @@ extension ProgramTests {
       #expect(try person.status()["network"] as? String == "disabled")
       let text = try person.bucketfs("status", person.mountpoint).output
       #expect(text.contains("disabled: switched off; bucketfs online"), "\(text)")
-      #expect(try person.bucketfs("wait", person.mountpoint, "--timeout", "1").code == 4)
+      let wait = try person.bucketfs("wait", person.mountpoint, "--timeout", "1")
+      #expect(wait.code == 4)
+      #expect(wait.error.contains("not uploaded: network access is switched off\n"))
+      #expect(wait.error.contains("hint: bucketfs online \(person.mountpoint)"), "\(wait.error)")
       #expect(emulator.requests.entries().isEmpty)
       #expect(try person.bucketfs("online", person.mountpoint).code == 0)
       #expect(try person.bucketfs("wait", person.mountpoint).code == 0)

@@ -63,6 +63,16 @@ extension ProgramTests {
       try person.unmount()
     }
 
+    @Test func aKeyThatIsForAnotherProjectIsKeptBackAndItIsSaidWhy() throws {
+      let person = try person()
+      person.environment["SUPABASE_URL"] = "https://other.supabase.co"
+      let outcome = try mount(person, "supabase:\(url)")
+      #expect(outcome.code == 2)
+      #expect(
+        outcome.error.contains("SUPABASE_KEY is for SUPABASE_URL, which is https://other"),
+        "\(outcome.error)")
+    }
+
     @Test func credentialsAreShownNowhere() throws {
       let person = try person()
       person.environment["SUPABASE_ACCESS_TOKEN"] = emulator.serviceKey

@@ -22,7 +22,8 @@ struct DirectoryDraft: ~Copyable {
       do throws(Errno) {
         let bucket = try Directory(
           owning: root.open(object.bucket, O_RDONLY | O_DIRECTORY), stayingOnMount: true)
-        if parent != "." { try bucket.makeFolders(parent) }
+        // A plain folder, for whom the person's own mask lets see it.
+        if parent != "." { try bucket.makeFolders(parent, mode: 0o777) }
         let folder = try bucket.open(parent, O_RDONLY | O_DIRECTORY)
         let made = try temporary.withCString { (name) throws(Errno) in
           try check {

@@ -19,6 +19,8 @@ struct MountPlan: Equatable, Sendable {
   let dataDirectory: String
   let key: Secret?
   let accessToken: Secret?
+  /// What `SUPABASE_URL` names, where the environment's key is kept back for its sake; else nil.
+  let otherProject: String?
   let bucket: ByteString?
   let prefix: ByteString?
 
@@ -69,6 +71,7 @@ struct MountPlan: Equatable, Sendable {
     self.bucket = bucket
     self.settings = settings
     (key, accessToken) = Self.credentials(settings, for: store, environment)
+    otherProject = Self.otherProject(store, environment)
     self.source = Self.shown(store, profile: name, bucket: bucket, prefix: self.prefix)
     self.name = name.isEmpty ? Self.name(of: store) : name
     cacheDirectory =
@@ -128,6 +131,13 @@ struct MountPlan: Equatable, Sendable {
     return (
       choose(settings.key, outer.key), choose(settings.accessToken, outer.accessToken)
     )
+  }
+
+  private static func otherProject(_ store: Store, _ environment: SupabaseEnvironment) -> String? {
+    guard case .supabase(let url) = store, environment.key != nil, !environment.covers(url) else {
+      return nil
+    }
+    return environment.url
   }
 
   /// A prefix as the folder it names: without slashes at either end; nil when nothing is left.

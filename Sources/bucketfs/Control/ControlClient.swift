@@ -28,7 +28,7 @@ enum ControlClient {
     do throws(Errno) {
       connection = try ControlSocket.connect(to: mount.path, servedBy: user)
     } catch {
-      throw complaint(error, mount)
+      throw complaint(error, mount, user)
     }
     try check(connection, user, mount)
     do throws(Wire.Failure) {
@@ -58,14 +58,18 @@ enum ControlClient {
     }
   }
 
-  private static func complaint(_ error: Errno, _ mount: MountEntry) -> Complaint {
+  private static func complaint(_ error: Errno, _ mount: MountEntry, _ user: UInt32) -> Complaint {
     switch error {
     case Errno(ECONNREFUSED): .dead(mount)
     case .again: silent(mount)
     case .noEntry:
       Complaint(
-        .offline, "\(mount.path) cannot be talked to: its control socket is not there",
-        hint: "bucketfs unmount \(mount.path) takes it away")
+        .offline,
+        "\(mount.path) cannot be talked to: its control socket "
+          + "\(ControlSocket.name(of: mount.path)) is not in "
+          + ControlSocket.places(of: user).joined(separator: ", "),
+        hint: "set XDG_RUNTIME_DIR as it was when it was mounted, "
+          + "and be the user who mounted it")
     case .permission: .foreign(mount, mount.user ?? 0)
     default: Complaint(.failed, "\(mount.path) cannot be talked to: \(error)")
     }

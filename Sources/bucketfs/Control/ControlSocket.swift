@@ -44,10 +44,8 @@ struct ControlSocket: ~Copyable, Sendable {
   /// - Throws: `Errno`; ENOENT when there is no socket, ECONNREFUSED when its process is gone, EAGAIN
   ///   when it takes no more, EACCES when it is another user's.
   static func connect(to mountpoint: ByteString, servedBy user: UInt32) throws(Errno) -> File {
-    let places =
-      runtimeFolders(of: user).map { $0 + "/bucketfs" } + [temporaryFolder(of: user)]
     var problem = Errno.noEntry
-    for place in places {
+    for place in places(of: user) {
       do throws(Errno) {
         let folder = try File(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
         // A folder that somebody else could have made holds no socket to be trusted.
@@ -58,6 +56,11 @@ struct ControlSocket: ~Copyable, Sendable {
       }
     }
     throw problem
+  }
+
+  /// The folders in which a user's sockets may be, the likeliest first.
+  static func places(of user: UInt32) -> [String] {
+    runtimeFolders(of: user).map { $0 + "/bucketfs" } + [temporaryFolder(of: user)]
   }
 
   /// Lets a socket listen under the mount's name, in place of a stale one.

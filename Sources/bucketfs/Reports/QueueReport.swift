@@ -119,6 +119,9 @@ struct QueueAnswer: Codable, Equatable, Sendable {
   /// Those on their way first, then oldest first.
   let records: [QueueReport]
 
+  /// Whether a person has switched network access off.
+  var isSwitchedOff: Bool { gate == UploadGate.disabled.rawValue }
+
   /// What stands in the way of all uploads, for people; nil when nothing does.
   var obstacle: String? {
     switch gate {

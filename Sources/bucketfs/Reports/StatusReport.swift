@@ -159,7 +159,7 @@ extension StatusReport {
 
   private static func sessionText(_ session: String) -> String {
     switch SessionState(rawValue: session) {
-    case .keyOnly: "no sign-in"
+    case .keyOnly: "none needed"
     case .signedIn: "signed in"
     case .restoring: "being restored"
     case .signedOut: "signed out"

@@ -73,8 +73,13 @@ extension Service {
     let answer = queueAnswer(limit: 0)
     return WaitReport(
       outcome: word, queue: answer.counts,
-      reason: outcome == .offline
-        ? [answer.obstacle, parts.network.reason].compactMap { $0 }.joined(separator: ": ") : nil)
+      reason: outcome == .offline ? reason(answer) : nil)
+  }
+
+  /// Why nothing is sent; what ailed the store before it was switched off is no part of it.
+  private func reason(_ answer: QueueAnswer) -> String {
+    let cause = answer.isSwitchedOff ? nil : parts.network.reason
+    return [answer.obstacle, cause].compactMap { $0 }.joined(separator: ": ")
   }
 
   private func isReachedAgain(until deadline: Instant?, _ call: Call) -> Bool {

@@ -142,6 +142,11 @@ struct StoreParts: Sendable {
     var headers = plan.settings.headers.map { (name: $0.name, value: $0.value.revealed) }
     let named = Set(headers.map { $0.name.lowercased() })
     guard plan.key != nil || named.contains("apikey") || named.contains("authorization") else {
+      if let other = plan.otherProject {
+        throw Complaint(
+          .usage, "there is no key for \(url): SUPABASE_KEY is for SUPABASE_URL, which is \(other)",
+          hint: "set SUPABASE_URL to the same project, or unset it")
+      }
       throw Complaint(
         .usage, "there is no key for \(url)",
         hint: "set SUPABASE_KEY, or add key = ... to a profile in \(Places.configuration)")

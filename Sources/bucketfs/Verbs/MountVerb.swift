@@ -28,8 +28,9 @@ enum MountVerb {
 
   private static func decide(_ invocation: Invocation) throws(Complaint) -> (MountPlan, String) {
     let operands = invocation.operands
-    guard let last = operands.last else {
-      throw Complaint(.usage, "no mount point is given")
+    guard let last = operands.last, !last.isEmpty else {
+      throw Complaint(
+        .usage, operands.isEmpty ? "no mount point is given" : "the mount point is empty")
     }
     let source = operands.count == 2 ? try Invocation.text(operands[0]) : nil
     if source != nil, Source.hasKind(last) {

@@ -43,7 +43,9 @@ enum WaitVerb {
     case "offline":
       return Complaint(
         .offline, "\(mount.path): \(count) not uploaded: \(report.reason ?? "offline")",
-        hint: "it goes on by itself once that has changed")
+        hint: try queue(of: mount).isSwitchedOff
+          ? "bucketfs online \(mount.path) switches it on"
+          : "it goes on by itself once that has changed")
     default:
       return Complaint(
         .offline, "\(mount.path): the time is over, and \(count) not uploaded yet",
@@ -51,12 +53,16 @@ enum WaitVerb {
     }
   }
 
-  /// Names the files that could not be uploaded, why, and what to do.
-  private static func tellFailed(_ mount: MountEntry) throws(Complaint) {
+  private static func queue(of mount: MountEntry) throws(Complaint) -> QueueAnswer {
     guard case .queue(let answer) = try ControlClient.ask(mount, ControlRequest(.queue)) else {
       throw .otherAnswer(mount)
     }
-    for record in answer.records.filter({ $0.state == "failed" }).prefix(named) {
+    return answer
+  }
+
+  /// Names the files that could not be uploaded, why, and what to do.
+  private static func tellFailed(_ mount: MountEntry) throws(Complaint) {
+    for record in try queue(of: mount).records.filter({ $0.state == "failed" }).prefix(named) {
       Console.remark(
         Complaint(
           .failed, "\(record.name): \(record.reason ?? "not uploaded")", hint: record.advice
