@@ -15,7 +15,7 @@ extension FileSystem {
   ) {
     guard let queue else { return try stored(name, in: folder, caller) }
     if queue.isEmpty { return try changed(name, in: folder, caller) }
-    guard let segment = listings.options.names.segment(of: name), !folder.isBuckets else {
+    guard let segment = listings.options.names.segment(of: name) else {
       return try changed(name, in: folder, caller)
     }
     let object = folder.object(segment)
@@ -32,7 +32,8 @@ extension FileSystem {
     do throws(Failure) {
       return try changed(name, in: folder, caller)
     } catch {
-      guard pendingAnswer(for: folder, error) != nil else { throw error }
+      // There may be other buckets than those that the queue knows.
+      guard !folder.isBuckets, pendingAnswer(for: folder, error) != nil else { throw error }
       return (nil, .zero)
     }
   }
@@ -117,7 +118,7 @@ extension FileSystem {
     let folder = listing.folder
     var changes: [ByteString: TreeEntry?] = [:]
     let pending = queue.flatMap { queue in
-      queue.isEmpty || folder.isBuckets ? nil : queue.folder(folder.prefix, in: folder.bucket)
+      queue.isEmpty ? nil : queue.folder(folder.prefix, in: folder.bucket)
     }
     // After the queue: what has left it meanwhile is here.
     if queue != nil {
@@ -152,7 +153,7 @@ extension FileSystem {
   /// cannot be asked.
   func pendingAnswer(for folder: FolderName, _ failure: Failure) -> Listings.Answer? {
     guard failure.lane == nil, failure.errno != .interrupted, isPending(folder) else { return nil }
-    guard failure.errno == .noEntry else {
+    guard failure.errno == .noEntry, !folder.isBuckets else {
       return listings.standIn(folder) ?? Listings.Answer.empty(folder)
     }
     // What was stored in it meanwhile is not to be hidden by an answer that is older.
@@ -166,7 +167,7 @@ extension FileSystem {
   }
 
   private func isPending(_ folder: FolderName) -> Bool {
-    guard let queue, !queue.isEmpty, !folder.isBuckets else { return false }
+    guard let queue, !queue.isEmpty else { return false }
     return queue.hasEntries(below: folder.prefix, in: folder.bucket)
   }
 

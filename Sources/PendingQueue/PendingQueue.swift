@@ -103,6 +103,8 @@ package final class PendingQueue: Sendable {
   }
 
   /// What is pending right below a folder: a prefix that is empty or ends in `/`. Memory only.
+  ///
+  /// The folder of no bucket, here and below, is that of all buckets.
   package func folder(_ prefix: ByteString, in bucket: ByteString) -> PendingFolder {
     state.withLock { state in
       let (files, folders, emptied, deleted) = state.index.contents(of: prefix, in: bucket)

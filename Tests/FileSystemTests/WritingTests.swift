@@ -115,6 +115,37 @@ import Testing
     #expect(fixture.store.bytes("b", "stored") == nil)
   }
 
+  @Test func whatIsPendingIsSeenAndReadWhereNothingIsKeptAndNothingCanBeAsked() throws {
+    fixture.store.createBucket("c")
+    fixture.goOffline()
+    fixture.store.outage = nil
+    try fixture.put("b/p.txt", [1])
+    try fixture.makeFolder("b/made")
+    try fixture.makeFolder("b/made/in")
+    try fixture.put("b/made/in/q.txt", [2])
+    fixture.store.outage = StoreError(.connectivity, "no route")
+    try fixture.cache.clear()
+    for _ in 0..<2 {
+      #expect(try fixture.names("") == ["b"])
+      #expect(try fixture.names("b") == ["made", "p.txt"])
+      #expect(try fixture.names("b/made/in") == ["q.txt"])
+      #expect(try fixture.contents("b/p.txt") == [1])
+      #expect(try fixture.contents("b/made/in/q.txt") == [2])
+      let fixture = self.fixture
+      #expect(
+        fixture.errno { _ = try fixture.find("c") } == .networkUnreachable,
+        "there may be other buckets")
+      #expect(fixture.errno { _ = try fixture.find("c/x") } == .networkUnreachable)
+      try fixture.remount()
+    }
+    try fixture.goOnline()
+    #expect(try fixture.names("") == ["b", "c"])
+    #expect(try fixture.drain() == .stored)
+    #expect(fixture.keys() == ["made/in/q.txt", "p.txt"])
+    #expect(try fixture.names("b") == ["made", "p.txt"])
+    #expect(try fixture.names("") == ["b", "c"])
+  }
+
   @Test func savingByRenameKeepsTheStoresVersionInMind() throws {
     fixture.store.put("b", "doc", [1])
     fixture.goOffline()

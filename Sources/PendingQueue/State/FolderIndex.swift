@@ -3,12 +3,22 @@ import Platform
 
 /// What is pending under which name, by folders.
 ///
-/// A folder is there for as long as anything pending lies below it.
+/// A folder is there for as long as anything pending lies below it. The buckets lie in one folder
+/// as well: that of no bucket and no path.
 struct FolderIndex {
   private struct FolderKey: Hashable {
     let bucket: ByteString
     /// Empty, or ending in `/`, as in the keys below it.
     let path: ByteString
+
+    /// Whether it is the folder of all buckets, which lies in no other.
+    var isTop: Bool { bucket.isEmpty }
+
+    func folder(_ name: ByteString) -> FolderKey {
+      isTop
+        ? FolderKey(bucket: name, path: ByteString())
+        : FolderKey(bucket: bucket, path: path + name + "/")
+    }
   }
 
   private struct Folder {
@@ -54,10 +64,9 @@ struct FolderIndex {
       deleted: Set<ByteString>
     )
   {
-    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else {
-      return ([:], [], [], [])
-    }
-    let shown = folder.folders.filter { hasFiles(below: prefix + $0 + "/", in: bucket) }
+    let key = FolderKey(bucket: bucket, path: prefix)
+    guard let folder = folders[key] else { return ([:], [], [], []) }
+    let shown = folder.folders.filter { hasFiles(below: key.folder($0)) }
     return (folder.files, shown, folder.folders.subtracting(shown), folder.deleted)
   }
 
@@ -68,24 +77,28 @@ struct FolderIndex {
 
   /// False for a folder of nothing but deletions.
   func hasFiles(below prefix: ByteString, in bucket: ByteString) -> Bool {
-    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else { return false }
-    return !folder.files.isEmpty
-      || folder.folders.contains { hasFiles(below: prefix + $0 + "/", in: bucket) }
+    hasFiles(below: FolderKey(bucket: bucket, path: prefix))
+  }
+
+  private func hasFiles(below key: FolderKey) -> Bool {
+    guard let folder = folders[key] else { return false }
+    return !folder.files.isEmpty || folder.folders.contains { hasFiles(below: key.folder($0)) }
   }
 
   /// Whether a folder holds anything but deletions and one name.
   func hasFiles(in prefix: ByteString, of bucket: ByteString, besides name: ByteString) -> Bool {
-    guard let folder = folders[FolderKey(bucket: bucket, path: prefix)] else { return false }
+    let key = FolderKey(bucket: bucket, path: prefix)
+    guard let folder = folders[key] else { return false }
     if folder.files.count > (folder.files[name] == nil ? 0 : 1) { return true }
     return folder.folders.contains { inner in
-      inner != name && hasFiles(below: prefix + inner + "/", in: bucket)
+      inner != name && hasFiles(below: key.folder(inner))
     }
   }
 
   private mutating func makeFolder(_ key: FolderKey) {
     guard folders[key] == nil else { return }
     folders[key] = Folder()
-    guard !key.path.isEmpty else { return }
+    guard !key.isTop else { return }
     let (parent, name) = Self.parent(of: key)
     makeFolder(parent)
     folders[parent]?.folders.insert(name)
@@ -94,7 +107,7 @@ struct FolderIndex {
   private mutating func removeIfEmpty(_ key: FolderKey) {
     guard let folder = folders[key], folder.isEmpty else { return }
     folders[key] = nil
-    guard !key.path.isEmpty else { return }
+    guard !key.isTop else { return }
     let (parent, name) = Self.parent(of: key)
     folders[parent]?.folders.remove(name)
     removeIfEmpty(parent)
@@ -105,7 +118,10 @@ struct FolderIndex {
   }
 
   private static func parent(of folder: FolderKey) -> (FolderKey, ByteString) {
-    split(folder.path.dropLast(), in: folder.bucket)
+    if folder.path.isEmpty {
+      return (FolderKey(bucket: ByteString(), path: ByteString()), folder.bucket)
+    }
+    return split(folder.path.dropLast(), in: folder.bucket)
   }
 
   private static func split(_ key: ByteString, in bucket: ByteString) -> (FolderKey, ByteString) {
