@@ -64,11 +64,34 @@ package protocol WritableStore: BucketStore {
   /// - Throws: `StoreError`; `exists` when there is an object at the new key already, `notFound`.
   func move(_ object: ObjectName, to key: ByteString, _ call: Call) throws(StoreError)
 
+  /// Gives an object another full name; in place of what has it, where `overwriting` is true.
+  ///
+  /// What another writer stores under the old name meanwhile is not deleted, as far as the store
+  /// can tell it. After an unknown outcome a repeat throws `notFound`.
+  /// - Throws: `StoreError`; `exists` when there is one already and `overwriting` is false,
+  ///   `notFound`, `conflict` when another writer came between.
+  func move(_ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call)
+    throws(StoreError)
+
   /// Copies an object on the store's side, its metadata included. Safe to repeat when overwriting.
   ///
   /// - Throws: `StoreError`; `exists` when there is one already and `overwriting` is false.
   func copy(_ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call)
     throws(StoreError)
+}
+
+extension WritableStore {
+  /// For stores whose moves neither replace nor leave the bucket. Who reads the target meanwhile
+  /// sees the old bytes or the new, and never none.
+  package func move(
+    _ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call
+  ) throws(StoreError) {
+    if !overwriting, object.bucket == target.bucket {
+      return try move(object, to: target.key, call)
+    }
+    try copy(object, to: target, overwriting: overwriting, call)
+    try delete(object, call)
+  }
 }
 
 /// How a store writes, stated by the store.
@@ -130,6 +153,21 @@ package protocol PutSource: AnyObject, Sendable {
   /// - Returns: how many were read.
   /// - Throws: `Errno`, which ends the upload with `damaged`.
   func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+
+  /// As `read`, for bytes that are looked at before they are sent: a store that has seen all of
+  /// them so has none of them yet.
+  ///
+  /// - Returns: how many were read.
+  /// - Throws: `Errno`, which ends the upload with `damaged`.
+  func readAhead(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
+}
+
+extension PutSource {
+  package func readAhead(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno)
+    -> Int
+  {
+    try read(buffer, at: offset)
+  }
 }
 
 /// The name of a resumable upload at its store. Holds no credential.

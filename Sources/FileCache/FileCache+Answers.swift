@@ -84,7 +84,9 @@ extension FileCache {
           state.copies[object]?.confirmed = .epoch
           continue
         }
-        guard let tag = info.tag, tag == copy.facts.tag, info.size == copy.facts.size else {
+        guard info.tag != nil, EntityTag.areSame(info.tag, copy.facts.tag),
+          info.size == copy.facts.size
+        else {
           continue
         }
         if copy.isOf(info.modified) {
@@ -127,7 +129,7 @@ extension ObjectFacts {
   /// Whether a listing's line is certainly of another version.
   fileprivate func isContradicted(by info: ObjectInfo) -> Bool {
     if let size = info.size, size != self.size { return true }
-    if let tag = info.tag, let known = self.tag { return tag != known }
+    if let tag = info.tag, let known = self.tag { return !EntityTag.areSame(tag, known) }
     return false
   }
 }

@@ -1,3 +1,4 @@
+import BucketStore
 package import Platform
 
 /// The version of an object that a listing has shown.
@@ -16,7 +17,7 @@ package struct ListedVersion: Sendable, Equatable {
   ///
   /// - Parameter modified: when that version was written; without it, another tag is an older one.
   func isNewer(than tag: String?, _ modified: Timestamp?) -> Bool {
-    guard let tag, tag != self.tag else { return false }
+    guard let tag, !EntityTag.areSame(tag, self.tag) else { return false }
     guard let modified, let own = self.modified else { return true }
     return modified < own
   }

@@ -287,7 +287,7 @@ extension ObjectFacts {
   /// Without a tag the time must say so; without either nothing does.
   func isSame(as head: ObjectHead) -> Bool {
     if let size = head.size, size != self.size { return false }
-    if head.tag != nil || tag != nil { return head.tag == tag }
+    if head.tag != nil || tag != nil { return EntityTag.areSame(head.tag, tag) }
     return head.modified != nil && head.modified == modified
   }
 

@@ -1,3 +1,4 @@
+import BucketStore
 import FileCache
 import Platform
 
@@ -13,7 +14,11 @@ struct FileFacts: Sendable, Equatable {
     self.size = size
     self.modified = modified
     tagHash = tag.map { tag in
-      max(1, tag.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
+      max(
+        1,
+        EntityTag.unmarked(tag).utf8.reduce(0xCBF2_9CE4_8422_2325) {
+          ($0 ^ UInt64($1)) &* 0x100_0000_01B3
+        })
     }
   }
 

@@ -23,13 +23,8 @@ extension FileSystem {
     var replacing = replacing
     while true {
       do throws(StoreError) {
-        if !replacing, source.bucket == target.bucket {
-          try store.move(source, to: target.key, caller.call)
-        } else {
-          // Who opens the target meanwhile sees the old bytes or the new, and never none.
-          try store.copy(source, to: target, overwriting: replacing, caller.call)
-          try store.delete(source, caller.call)
-        }
+        // Who opens the target meanwhile sees the old bytes or the new, and never none.
+        try store.move(source, to: target, overwriting: replacing, caller.call)
         return facts(of: target, line, store, caller)
       } catch {
         if let info = movedAnyway(source, to: target, line, error, store, caller) { return info }

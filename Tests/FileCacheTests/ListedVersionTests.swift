@@ -56,4 +56,13 @@ import Testing
     #expect(try contents() == newest.bytes)
     #expect(fixture.script.requests.count == 1)
   }
+
+  /// A listing does not tell that a tag is no digest, and the answer with the bytes does.
+  @Test func theTagOfAnEncryptedObjectIsThatOfItsListing() throws {
+    var answer = old
+    answer.tag = new.tag.map { $0.dropLast() + "-encrypted\"" }
+    fixture.script.play(answer.answer())
+    #expect(try contents() == old.bytes)
+    #expect(fixture.script.requests.count == 1)
+  }
 }

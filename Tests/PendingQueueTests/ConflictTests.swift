@@ -46,6 +46,34 @@ import Testing
     #expect(fixture.queue.conflicts.map(\.copy) == [fixture.name(copy)])
   }
 
+  /// Some stores turn a write away while another one of the same name, be it ours, is under way.
+  @Test func aStoreThatIsBusyWithTheObjectIsNoOtherWriter() throws {
+    let base = store("a", [0])
+    try fixture.add("a", [1, 2], base: base)
+    for _ in 0..<2 {
+      fixture.store.inject(.fail(StoreError(.conflict, "under way")), on: .put)
+    }
+    fixture.drain()
+    #expect(copies(fixture, of: "a").isEmpty)
+    let record = try #require(fixture.entry("a")?.record)
+    #expect(record.state == .waiting)
+    #expect(record.failure?.isRetryable == true)
+    fixture.now = try #require(record.nextTry) + .seconds(2)
+    fixture.drain()
+    #expect(fixture.store.bytes("photos", "a") == [1, 2])
+    #expect(fixture.store.keys("photos") == ["a"])
+  }
+
+  /// A listing does not tell that a tag is no digest; the answer about the object does.
+  @Test func theTagOfAListingIsThatOfAnEncryptedObject() {
+    let listed = PendingBase.object(version: nil, tag: "\"0123456789abcdef0123456789abcdef\"")
+    func info(_ tag: String) -> ObjectInfo {
+      ObjectInfo(key: "a", size: 1, tag: tag, version: "v", modified: nil)
+    }
+    #expect(listed.matches(info("\"0123456789abcdef0123456789abcdef-encrypted\"")))
+    #expect(!listed.matches(info("\"1123456789abcdef0123456789abcdef-encrypted\"")))
+  }
+
   @Test(arguments: [true, false])
   func changedHereAndChangedThereAreBothKept(_ isAtomic: Bool) throws {
     fixture.store.writing = WritingCapabilities(

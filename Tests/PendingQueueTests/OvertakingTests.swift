@@ -76,6 +76,21 @@ import Testing
     #expect(try fixture.kept.isEmpty)
   }
 
+  @Test func aStoreThatHasOnlyLookedAtTheBytesIsNotWaitedFor() throws {
+    let fixture = try QueueFixture()
+    try fixture.add("a", [1])
+    let gate = Gate()
+    fixture.store.inject(.lookFirst(gate), on: .put)
+    let sender = try fixture.sendInBackground()
+    gate.awaitArrivals(1)
+    try fixture.queue.remove(fixture.name("a"))
+    #expect(sender.join(until: .now + .seconds(30)))
+    gate.open()
+    fixture.drain()
+    #expect(fixture.store.keys("photos").isEmpty)
+    #expect(try fixture.kept.isEmpty)
+  }
+
   @Test func aFolderOfNothingButDeletionsIsToldApart() throws {
     let fixture = try QueueFixture()
     try fixture.add("f/a", [1])

@@ -148,4 +148,56 @@ struct S3PlanTests {
     #expect(plan.root.prefix == "2024/a b/")
     #expect(!"\(try s3("album", "", aws))".contains("profile-secret"))
   }
+
+  /// One service has everybody's buckets.
+  @Test func eachBucketHasFoldersOfItsOwn() throws {
+    let names = try ["s3://photos", "s3://films", "s3:"].map { try plan($0, "", aws).name }
+    #expect(Set(names).count == 3)
+    #expect(try plan("s3://photos", "", aws).name == names[0])
+    let elsewhere = try plan("s3://photos", "endpoint=http://127.0.0.1:1", aws).name
+    #expect(!names.contains(elsewhere))
+  }
+
+  @Test func whatWaitsIsOfTheAccessKeyThatItWasWrittenWith() throws {
+    func owner(_ options: String, _ aws: AWSEnvironment) throws -> String {
+      let plan = try plan("s3://photos", options, aws)
+      let parts = try StoreParts(plan)
+      defer { parts.stop() }
+      return plan.identity(of: parts.user)
+    }
+    var other = aws
+    other.login = S3Credentials(accessKey: "OTHER", secretKey: "s")
+    #expect(try owner("", aws) == "s3:https://s3.amazonaws.com#DEF")
+    #expect(try owner("", other) == "s3:https://s3.amazonaws.com#OTHER")
+    #expect(try owner("endpoint=http://127.0.0.1:1", aws) == "s3:http://127.0.0.1:1#DEF")
+    // {"sub":"u1"}
+    other.login = S3Credentials(
+      accessKey: "REF", secretKey: "s", sessionToken: "e30.eyJzdWIiOiJ1MSJ9.s")
+    #expect(try owner("", other) == "s3:https://s3.amazonaws.com#REF/u1")
+    #expect(try owner("unsigned", aws) == "s3:https://s3.amazonaws.com")
+  }
+
+  @Test func temporaryKeysOfAnAccountHaveOneOwner() {
+    func owner(_ key: String, _ token: String?) -> String {
+      S3Credentials(accessKey: key, secretKey: "s", sessionToken: token).owner
+    }
+    #expect(owner("ASIAY34FZKBOKMUTVV7A", "t") == "account 609629065308")
+    #expect(owner("ASIAQNZGKIQY56JQ7WML", "t") == "account 29608264753")
+    #expect(owner("ASIAY34FZKBOKMAAAAAA", "t") == "account 609629065308")
+    // What is no such key names itself.
+    for key in ["AKIAY34FZKBOKMUTVV7A", "ASIA", "", "ASIAy34fzkbokmutvv7a"] {
+      #expect(owner(key, "t") == key)
+    }
+    #expect(owner("ASIAY34FZKBOKMUTVV7A", nil) == "ASIAY34FZKBOKMUTVV7A")
+  }
+
+  @Test func nothingIsSentWithTheCredentialsOfAnother() throws {
+    let parts = try StoreParts(try plan("s3://photos", "", aws))
+    defer { parts.stop() }
+    #expect(parts.gate == .open)
+    try File.replace(
+      aws.credentialsFile,
+      with: Array("[default]\naws_access_key_id=B\naws_secret_access_key=s2\n".utf8))
+    #expect(parts.gate == .signedOut)
+  }
 }

@@ -44,6 +44,10 @@ extension MemoryStore: WritableStore {
     begin(name)
     defer { end(name) }
     let fault = try arrive(.put, name.bucket, name.key, call)
+    if case .lookFirst(let gate)? = fault {
+      try Self.look(at: source, request.size)
+      if !gate.pass(call.cancellation) { throw StoreError(.cancelled, "cancelled") }
+    }
     var bytes = try Self.read(source, 0, request.size, progress, call)
     switch fault {
     case .cut: throw StoreError(.connectivity, "connection cut")
@@ -57,6 +61,16 @@ extension MemoryStore: WritableStore {
     }
     try store(request, bytes)
     try answer(fault, call)
+  }
+
+  private static func look(at source: any PutSource, _ size: Int64) throws(StoreError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(size), alignment: 1)
+    defer { buffer.deallocate() }
+    do throws(Errno) {
+      _ = try source.readAhead(buffer, at: 0)
+    } catch {
+      throw StoreError(.damaged, "the bytes cannot be read: \(error)")
+    }
   }
 
   /// Waits until what was cancelled too late has taken effect.

@@ -32,6 +32,8 @@ package final class MemoryStore: BucketStore {
     case answerAfter(Gate)
     /// A `put` has all its bytes, and takes effect once the gate opens, cancelled or not.
     case commitAfter(Gate)
+    /// A `put` looks at all its bytes, and sends them once the gate opens, unless it is cancelled.
+    case lookFirst(Gate)
     /// The call waits until the gate opens, or is cancelled.
     case wait(Gate)
   }
@@ -226,7 +228,7 @@ package final class MemoryStore: BucketStore {
     case .cut(let count):
       isCut = true
       bytes = Array(bytes.prefix(count))
-    case .fail, .wait, .loseAnswer, .answerAfter, .commitAfter, nil: break
+    case .fail, .wait, .loseAnswer, .answerAfter, .commitAfter, .lookFirst, nil: break
     }
     var start = 0
     while start < bytes.count {

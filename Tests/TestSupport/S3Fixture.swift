@@ -190,6 +190,12 @@ package final class RenamedBuckets: WritableStore {
     try inner.move(named(object), to: key, call)
   }
 
+  package func move(
+    _ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call
+  ) throws(StoreError) {
+    try inner.move(named(object), to: named(target), overwriting: overwriting, call)
+  }
+
   package func copy(
     _ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call
   ) throws(StoreError) {

@@ -94,6 +94,14 @@ package final class ConnectedWritableStore: WritableStore {
     try write(call) { (call) throws(StoreError) in try store.move(object, to: key, call) }
   }
 
+  package func move(
+    _ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call
+  ) throws(StoreError) {
+    try write(call) { (call) throws(StoreError) in
+      try store.move(object, to: target, overwriting: overwriting, call)
+    }
+  }
+
   package func copy(_ object: ObjectName, to target: ObjectName, overwriting: Bool, _ call: Call)
     throws(StoreError)
   {

@@ -66,7 +66,7 @@ enum S3Errors {
         "InvalidBucketName", "InvalidObjectName", "KeyTooLongError", "InvalidURI", "InvalidKey",
       ],
       kind: .keyRefused),
-    Row(codes: ["PreconditionFailed", "ConditionalRequestConflict"], kind: .conflict),
+    Row(codes: ["PreconditionFailed"], kind: .conflict),
     Row(codes: ["BucketAlreadyExists", "BucketAlreadyOwnedByYou"], kind: .exists),
     Row(
       codes: ["EntityTooLarge", "MaxMessageLengthExceeded", "MetadataTooLarge"], kind: .tooLarge),
@@ -106,6 +106,9 @@ enum S3Errors {
         "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests",
         "BandwidthLimitExceeded", "ServiceUnavailable", "Busy",
       ], kind: .throttled),
+    // Another conditional request for the key is under way, be it an earlier try from here: that
+    // says nothing of what will be there.
+    Row(codes: ["ConditionalRequestConflict"], kind: .server),
     Row(
       codes: ["InternalError", "OperationAborted", "RequestTimeout", "ServerSideEncryptionError"],
       kind: .server),
@@ -123,7 +126,7 @@ enum S3Errors {
     case 400, 405, 411, 501: .unsupported
     case 401, 403: .refused
     case 404: .notFound
-    case 409, 412: .conflict
+    case 412: .conflict
     case 413: .tooLarge
     case 416: .damaged
     case 429, 503: .throttled

@@ -59,10 +59,11 @@ extension S3Store {
     -> ObjectInfo
   {
     let headers = response.headers
-    guard let tag = tag(in: response, of: object.bucket) else { throw Self.strange("description") }
+    guard let tag = Self.tag(in: response) else { throw Self.strange("description") }
     return ObjectInfo(
       key: object.key, size: headers["content-length"].flatMap { Int64($0) }, tag: tag,
-      version: tag, modified: headers["last-modified"].flatMap { Timestamp(httpDate: $0) },
+      version: EntityTag.unmarked(tag),
+      modified: headers["last-modified"].flatMap { Timestamp(httpDate: $0) },
       contentType: headers["content-type"], userMetadata: S3Metadata.metadata(headers))
   }
 
@@ -71,32 +72,19 @@ extension S3Store {
   /// The tag in an answer about an object, as it is told further.
   ///
   /// That of an object which the store encrypts with another's key looks like a digest of its
-  /// bytes, and is none: it gets a mark.
-  func tag(in response: HTTPResponse, of bucket: ByteString) -> String? {
+  /// bytes, and is none: it gets a mark. Listings do not tell which are such.
+  static func tag(in response: HTTPResponse) -> String? {
     guard var tag = response.headers["etag"].map(EntityTag.strong) else { return nil }
     // SeaweedFS describes a folder without an object of its own as an empty object of no parts.
-    if tag.hasSuffix(Self.noParts) { tag = tag.dropLast(Self.noParts.count) + "\"" }
+    if tag.hasSuffix(noParts) { tag = tag.dropLast(noParts.count) + "\"" }
     let encryption = response.headers["x-amz-server-side-encryption"] ?? ""
     let isOpaque =
       encryption.hasPrefix("aws:")
       || response.headers["x-amz-server-side-encryption-customer-algorithm"] != nil
-    guard isOpaque else { return tag }
-    features.withLock { _ = $0.opaque.insert(bucket) }
-    return Self.marked(tag)
+    return isOpaque ? EntityTag.marked(tag) : tag
   }
 
   private static let noParts = "-0\""
-  private static let mark = "-encrypted\""
-
-  /// The mark goes where S3 writes the number of parts.
-  static func marked(_ tag: String) -> String {
-    tag.hasSuffix("\"") && tag.utf8.count == 34 ? tag.dropLast() + mark : tag
-  }
-
-  /// The tag as the server knows it.
-  static func unmarked(_ tag: String) -> String {
-    tag.hasSuffix(mark) ? tag.dropLast(mark.count) + "\"" : tag
-  }
 
   static func strange(_ what: String) -> StoreError {
     StoreError(.server, "an answer that is not the store's own (no \(what) in it)")

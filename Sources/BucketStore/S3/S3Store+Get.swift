@@ -10,11 +10,11 @@ extension S3Store {
       question.headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
     }
     if let tag = request.unlessTag {
-      question.headers.append(("If-None-Match", Self.unmarked(tag)))
+      question.headers.append(("If-None-Match", EntityTag.unmarked(tag)))
     }
     let download = ObjectDownload(request, into: sink) {
-      [self] (response, request) throws(StoreError) in
-      guard let tag = tag(in: response, of: request.object.bucket),
+      (response, request) throws(StoreError) in
+      guard let tag = Self.tag(in: response),
         response.headers["last-modified"] != nil
       else {
         throw StoreError(
@@ -34,9 +34,7 @@ extension S3Store {
     case 200..<300: return .complete(try download.finish())
     case 304:
       guard let tag = request.unlessTag,
-        self.tag(in: response, of: request.object.bucket).map({
-          Self.unmarked($0) == Self.unmarked(tag)
-        }) ?? true
+        Self.tag(in: response).map({ EntityTag.areSame($0, tag) }) ?? true
       else {
         throw StoreError(.server, "“not modified” was answered to a question that was not asked")
       }

@@ -40,14 +40,7 @@ extension S3Store {
     let response = try ask(question, call)
     let reader = S3PageReader()
     guard reader.read(response.body) else { throw Self.strange("listing") }
-    let isOpaque = features.withLock { $0.opaque.contains(request.bucket) }
     var page = ListPage(objects: reader.objects, folders: reader.folders, next: nil)
-    if isOpaque {
-      for index in page.objects.indices {
-        page.objects[index].tag = page.objects[index].tag.map(Self.marked)
-        page.objects[index].version = page.objects[index].tag
-      }
-    }
     guard let last = [page.objects.last?.key, page.folders.last].compactMap({ $0 }).max() else {
       guard !reader.isTruncated else {
         return try following(page, reader, place?.last ?? "", place)
@@ -170,7 +163,7 @@ final class S3PageReader {
   }
 
   /// Headers have the tag in quotes; some servers leave them out here.
-  private static func quoted(_ tag: String) -> String? {
+  static func quoted(_ tag: String) -> String? {
     if tag.isEmpty { return nil }
     return tag.hasPrefix("\"") ? tag : "\"\(tag)\""
   }

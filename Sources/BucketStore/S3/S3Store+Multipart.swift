@@ -10,11 +10,14 @@ extension S3Store {
 
   package func beginUpload(_ request: PutRequest, _ call: Call) throws(StoreError) -> UploadToken {
     try compare(request, call)
-    return try begin(request, call)
+    return try begin(request, [], call)
   }
 
-  private func begin(_ request: PutRequest, _ call: Call) throws(StoreError) -> UploadToken {
+  private func begin(
+    _ request: PutRequest, _ headers: [(name: String, value: String)], _ call: Call
+  ) throws(StoreError) -> UploadToken {
     var question = try Self.question("POST", request)
+    question.headers += headers
     question.query = [("uploads", "")]
     question.body = .bytes([])
     let response = try ask(question, call)
@@ -49,7 +52,7 @@ extension S3Store {
       number += 1
     }
     progress(request.size)
-    try complete(token, request, parts.filter { $0.key < number }.mapValues(\.tag), call)
+    _ = try complete(token, request, parts.filter { $0.key < number }.mapValues(\.tag), call)
   }
 
   package func abandonUpload(_ token: UploadToken, _ request: PutRequest, _ call: Call)
@@ -152,9 +155,11 @@ extension S3Store {
 
   /// Makes the object of the parts. Not every server keeps a condition here, so the object is
   /// looked at just before.
+  ///
+  /// - Returns: the object's tag; nil when the answer does not tell it.
   private func complete(
     _ token: UploadToken, _ request: PutRequest, _ tags: [Int: String], _ call: Call
-  ) throws(StoreError) {
+  ) throws(StoreError) -> String? {
     try compare(request, call)
     var text = "<CompleteMultipartUpload xmlns=\"\(XMLText.namespace)\">"
     for (number, tag) in tags.sorted(by: { $0.key < $1.key }) {
@@ -168,21 +173,17 @@ extension S3Store {
     question.headers = [("Content-Type", "application/xml")]
     question.repetition = .unlessWhole
     let plain = question
-    let isConditional = features.withLock { $0.moreConditions }
-    if isConditional { question.headers += Self.conditions(request) }
-    var response = try send(question, call)
-    if isConditional, response.status == 501 {
-      features.withLock { $0.moreConditions = false }
-      response = try send(plain, call)
-    }
+    question.headers += Self.conditions(request)
+    let response = try send(question, else: plain, .completion, call)
     if S3Errors.Body(response.body)?.code == "NoSuchUpload" {
-      return try finish(request, else: Self.forgotten, call)
+      try finish(request, else: Self.forgotten, call)
+      return nil
     }
     guard response.status == 200 else {
       throw Self.refusal(S3Errors.error(on: response, reading: false), response, request)
     }
     // A failure may come after the head of a success.
-    try Self.expect("CompleteMultipartUploadResult", in: response)
+    return try Self.expect("CompleteMultipartUploadResult", in: response)
   }
 
   /// Succeeds when the object is there as this upload, or an earlier one of the same, made it.
@@ -205,14 +206,19 @@ extension S3Store {
 
   // MARK: - Copies
 
-  /// Copies an object that is too large for one request.
+  /// Copies a large object piece by piece: the server says nothing while it copies, and no answer
+  /// may take too long.
+  ///
+  /// - Parameter headers: what describes the object besides its type and the user's metadata.
+  /// - Returns: the copy's tag; nil when the server does not say.
   func copyInParts(
-    _ source: ObjectInfo, of object: ObjectName, _ request: PutRequest, _ call: Call
-  ) throws(StoreError) {
-    let token = try begin(request, call)
+    _ source: ObjectInfo, of object: ObjectName, _ request: PutRequest,
+    _ headers: [(name: String, value: String)], _ call: Call
+  ) throws(StoreError) -> String? {
+    let token = try begin(request, headers, call)
     do throws(StoreError) {
       var tags: [Int: String] = [:]
-      let unit: Int64 = max(1 << 30, (request.size / Self.mostParts + 1))
+      let unit = max(copyPart, request.size / Self.mostParts + 1)
       for start in stride(from: 0, to: request.size, by: Int64.Stride(unit)) {
         let number = tags.count + 1
         var question = Question("PUT", request.object)
@@ -222,16 +228,13 @@ extension S3Store {
         question.headers =
           Self.origin(of: object, source)
           + [("x-amz-copy-source-range", "bytes=\(start)-\(last)")]
-        let response = try ask(question, call)
-        try Self.expect("CopyPartResult", in: response)
-        _ = XMLReader.read(response.body) { path, text in
-          if path == ["CopyPartResult", "ETag"] {
-            tags[number] = String(decoding: text, as: UTF8.self)
-          }
+        let response = try ask(question, Self.patient(call, bytes: unit))
+        guard let tag = try Self.expect("CopyPartResult", in: response) else {
+          throw Self.strange("tag")
         }
-        guard tags[number] != nil else { throw Self.strange("tag") }
+        tags[number] = tag
       }
-      try complete(token, request, tags, call)
+      return try complete(token, request, tags, call)
     } catch {
       do throws(StoreError) {
         try abandonUpload(token, request, call)

@@ -2,9 +2,9 @@ package import Platform
 
 /// Writing objects whole, and deleting them.
 ///
-/// Whether the server keeps the conditions of a write is found out by the first one: it is sent a
-/// second time, with the same bytes and a condition that fails now. Until then, and for good where
-/// the server does not keep them, the object is looked at just before.
+/// Every write carries its condition. Whether the server keeps it is known of AWS, and of others as
+/// soon as they have turned a write away for it. Until then, and for good where the server does not
+/// keep it, the object is looked at just before: trying it out could overwrite another writer's.
 extension S3Store: WritableStore {
   package var writing: WritingCapabilities {
     let (absent, matches) = features.withLock { ($0.ifAbsent, $0.ifMatches) }
@@ -26,19 +26,17 @@ extension S3Store: WritableStore {
     let plain = question
     if known != false { question.headers += Self.conditions(request) }
     var response = try send(question, call)
-    if known != false, request.condition != .none, response.status == 501 {
-      learn(request, isKept: false)
-      try compare(request, call)
-      response = try send(plain, call)
+    if known != false, request.condition != .none {
+      if response.status == 501 {
+        learn(request, isKept: false)
+        try compare(request, call)
+        response = try send(plain, call)
+      } else if S3Errors.Body(response.body)?.code == "PreconditionFailed" {
+        learn(request, isKept: true)
+      }
     }
     try checkStored(response, request, call)
-    guard known == nil, request.condition != .none, size <= Self.probeSize else { return }
-    question.body = .source(source, 0..<size, progress: { _ in })
-    probe(question, request, stored: response, call)
   }
-
-  /// The largest object that is sent a second time to find something out.
-  private static let probeSize: Int64 = 64 << 10
 
   /// Looks at the object first, where the server may not.
   ///
@@ -65,31 +63,6 @@ extension S3Store: WritableStore {
     }
   }
 
-  /// Asks again for what must be refused now. A server that does it all the same stores the same
-  /// bytes once more.
-  private func probe(
-    _ question: Question, _ request: PutRequest, stored: HTTPResponse, _ call: Call
-  ) {
-    if case .version(let version) = request.condition,
-      stored.headers["etag"].map(EntityTag.strong) == Self.unmarked(version)
-    {
-      return
-    }
-    do throws(StoreError) {
-      let response = try send(question, call)
-      switch response.status {
-      case 412: learn(request, isKept: true)
-      case 200:
-        learn(request, isKept: false)
-        Log.info("the store keeps no conditions of writes: two writers may overwrite each other")
-      default: break
-      }
-    } catch {
-      // The object is stored; the next write finds out.
-      Log.debug("\(request.object): whether conditions are kept is not known yet: \(error)")
-    }
-  }
-
   /// Compares the object that is there with the request's condition; another writer may still come
   /// between.
   func compare(_ request: PutRequest, _ call: Call) throws(StoreError) {
@@ -105,7 +78,7 @@ extension S3Store: WritableStore {
     case .absent:
       if found != nil { throw StoreError(.exists, "“\(request.object)” is there already") }
     case .version(let version):
-      guard found?.version == version else {
+      guard found.map({ EntityTag.areSame($0.version, version) }) ?? false else {
         throw StoreError(.conflict, "“\(request.object)” was written by another meanwhile")
       }
     case .none: break
@@ -115,7 +88,7 @@ extension S3Store: WritableStore {
   static func conditions(_ request: PutRequest) -> [(name: String, value: String)] {
     switch request.condition {
     case .absent: [("If-None-Match", "*")]
-    case .version(let version): [("If-Match", unmarked(version))]
+    case .version(let version): [("If-Match", EntityTag.unmarked(version))]
     case .none: []
     }
   }
@@ -175,7 +148,7 @@ extension S3Store: WritableStore {
       let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
       let count: Int
       do throws(Errno) {
-        count = try source.read(part, at: offset)
+        count = try source.readAhead(part, at: offset)
       } catch {
         throw StoreError(.damaged, "\(object): its bytes cannot be read: \(error)")
       }

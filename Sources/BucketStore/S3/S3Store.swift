@@ -13,20 +13,27 @@ package final class S3Store: BucketStore {
     /// A write may depend on there being no object, or on its tag.
     var ifAbsent: Bool?
     var ifMatches: Bool?
-    /// Further conditions, on copies and deletions, are known to the server.
-    var moreConditions = true
+    /// Calls that the server does not take with a condition.
+    var unconditional: Set<ConditionalCall> = []
     /// Regions of buckets that are elsewhere than the address says.
     var regions: [ByteString: String] = [:]
-    /// Buckets with objects whose tag is no digest of their bytes, being encrypted.
-    var opaque: Set<ByteString> = []
     /// How far the server's clock is before ours.
     var skew = Span.zero
+  }
+
+  /// Calls other than a plain write that may depend on what is there.
+  enum ConditionalCall: Sendable {
+    case copy
+    case deletion
+    case completion
   }
 
   let address: S3Address
   let pageSize: Int
   let features = Locked(Features())
   let partSize: Int64
+  let copyLimit: Int64
+  let copyPart: Int64
   private let credentials: @Sendable () -> S3Credentials?
   private let transport: any HTTPTransport
   private let headers: [(name: String, value: String)]
@@ -36,10 +43,13 @@ package final class S3Store: BucketStore {
   ///   - headers: further headers for every request.
   ///   - pageSize: the most keys to ask for in one listing request; the server's bound is 1000.
   ///   - partSize: bytes of each part of an upload but the last; at least 5 MiB.
+  ///   - copyLimit: the most bytes that one request copies on the server's side.
+  ///   - copyPart: bytes of each part of a larger copy; at least 5 MiB.
   package init(
     address: S3Address, credentials: @escaping @Sendable () -> S3Credentials?,
     transport: any HTTPTransport, headers: [(name: String, value: String)] = [],
-    pageSize: Int = 1000, partSize: Int64 = 8 << 20
+    pageSize: Int = 1000, partSize: Int64 = 8 << 20, copyLimit: Int64 = 256 << 20,
+    copyPart: Int64 = 64 << 20
   ) {
     self.address = address
     self.credentials = credentials
@@ -47,6 +57,12 @@ package final class S3Store: BucketStore {
     self.headers = headers
     self.pageSize = min(max(pageSize, 1), 1000)
     self.partSize = max(partSize, Self.leastPart)
+    self.copyLimit = copyLimit
+    self.copyPart = max(copyPart, Self.leastPart)
+    // AWS keeps them since 2024.
+    if address.endpoint == nil {
+      features.withLock { ($0.ifAbsent, $0.ifMatches) = (true, true) }
+    }
   }
 
   /// S3 refuses smaller parts, the last one apart.
@@ -141,14 +157,20 @@ package final class S3Store: BucketStore {
       if let token = credentials.sessionToken {
         request.headers.append(("x-amz-security-token", token))
       }
-      // A proxy may change any other header on the way.
-      let signed = request.headers.filter { $0.name.lowercased().hasPrefix("x-amz-") }
+      let signed = request.headers.filter { Self.isSigned($0.name.lowercased()) }
       let authorization = S3Signature(credentials, region: region).authorization(
         question.method, path: target.path, query: query,
         headers: [("host", target.host)] + signed, payload: payload, at: now)
       request.headers.append(("Authorization", authorization))
     }
     return try transport.perform(request, into: sink, call)
+  }
+
+  /// AWS asks for the media type and for all headers of its own; the others here say what is stored,
+  /// read or compared, and nobody on the way may change that. A proxy may change any other header.
+  private static func isSigned(_ name: String) -> Bool {
+    name.hasPrefix("x-amz-")
+      || ["content-type", "content-md5", "if-match", "if-none-match", "range"].contains(name)
   }
 
   /// Learns from a refusal what was wrong with the request.

@@ -1,3 +1,4 @@
+import BucketStore
 package import Platform
 
 /// What a person has set of a file or folder, and no store keeps: times, mode, extended attributes.
@@ -30,7 +31,7 @@ package struct KeptAttributes: Sendable, Equatable {
   /// Whether they are said of a version of an object.
   package func belong(to tag: String?, size: Int64?) -> Bool {
     if let mine = self.size, let size, mine != size { return false }
-    if let mine = self.tag, let tag { return mine == tag }
+    if let mine = self.tag, let tag { return EntityTag.areSame(mine, tag) }
     return true
   }
 

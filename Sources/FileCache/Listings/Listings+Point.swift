@@ -84,7 +84,9 @@ extension Listings {
     }
     options.confirm([info], folder.bucket, asked)
     // Listings and single answers may date the same write differently; the listing's date stays.
-    if let before, !before.isFolder, before.tag == info.tag, before.size == info.size {
+    if let before, !before.isFolder, EntityTag.areSame(before.tag, info.tag),
+      before.size == info.size
+    {
       return before
     }
     return ListingEntry(

@@ -43,6 +43,8 @@ struct Attempt {
         guard error.kind == .exists || error.kind == .conflict else { throw .store(error) }
         guard let found = try info() else { throw .store(StoreError(.server, error.message)) }
         if sums.match(found, isWhole: isWhole) == .same { return found }
+        // Nobody else has written: the store was busy with this very object.
+        if isNoOthers(found) { throw .store(StoreError(.server, error.message)) }
         throw .conflict(error.message, found)
       }
     }
@@ -80,6 +82,12 @@ struct Attempt {
       }
     }
     return (nil, found.version.map { .version($0) } ?? .none)
+  }
+
+  /// Whether an object is what the change was based on, or what an earlier try may have stored.
+  private func isNoOthers(_ found: ObjectInfo) -> Bool {
+    record.base.matches(found)
+      || record.tried.contains { $0.isClaimed(by: found, in: store.writing) }
   }
 
   /// The store's facts; nil when there is no such object.
@@ -138,7 +146,7 @@ extension PendingBase {
   package func matches(_ info: ObjectInfo) -> Bool {
     guard case .object(let version, let tag) = self else { return false }
     if let version, let found = info.version { return version == found }
-    if let tag, let found = info.tag { return tag == found }
+    if let tag, let found = info.tag { return EntityTag.areSame(tag, found) }
     return false
   }
 }

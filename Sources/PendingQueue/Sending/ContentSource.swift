@@ -19,4 +19,9 @@ final class ContentSource: PutSource {
     if offset + Int64(count) >= size, !flight.beginLast() { throw .interrupted }
     return count
   }
+
+  /// Only looks.
+  func readAhead(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    try content.file.read(buffer, at: offset)
+  }
 }

@@ -73,7 +73,7 @@ struct MountPlan: Equatable, Sendable {
     (key, accessToken) = Self.credentials(settings, for: store, environment)
     otherProject = Self.otherProject(store, environment)
     self.source = Self.shown(store, profile: name, bucket: bucket, prefix: self.prefix)
-    self.name = name.isEmpty ? Self.name(of: store) : name
+    self.name = name.isEmpty ? Self.name(of: store, bucket) : name
     cacheDirectory =
       settings.cacheDirectory.isEmpty ? Places.cache(of: self.name) : settings.cacheDirectory
     dataDirectory =
@@ -162,11 +162,13 @@ struct MountPlan: Equatable, Sendable {
   }
 
   /// A name for the folders of a store that no profile names.
-  private static func name(of store: Store) -> String {
+  ///
+  /// One service of S3 has everybody's buckets: each that is mounted by itself has its own.
+  private static func name(of store: Store, _ bucket: ByteString?) -> String {
     let (kind, text) =
       switch store {
       case .supabase(let url): ("supabase", url)
-      case .s3(let plan): ("s3", plan.text)
+      case .s3(let plan): ("s3", plan.text + (bucket.map { "/\($0)" } ?? ""))
       case .directory(let path): ("dir", path)
       }
     return kind + "-" + Digest.hex(.sha256, of: Array(text.utf8)).prefix(16)

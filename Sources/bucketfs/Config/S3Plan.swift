@@ -64,8 +64,15 @@ struct S3Plan: Equatable, Sendable {
         + "\(environment.credentialsFile); -o unsigned asks without any")
   }
 
-  /// The address, for people and as the identity of what is kept.
+  /// The address, for people and as a part of the identity of what is kept.
   var text: String { address.endpoint ?? "https://s3.amazonaws.com" }
+
+  /// Whose the credentials are. The session token of a Supabase project is a user's: there the access
+  /// key names the project.
+  static func user(of credentials: S3Credentials) -> String {
+    let user = credentials.sessionToken.flatMap { AccessToken.user(of: Secret($0)) }
+    return credentials.owner + (user.map { "/" + $0 } ?? "")
+  }
 
   /// Gives the credentials for each request.
   var provider: @Sendable () -> S3Credentials? {

@@ -35,9 +35,11 @@ struct StoreParts: Sendable {
       currentUser = { nil }
       sessionWatch = nil
     case .s3(let s3):
-      (inner, client) = try Self.s3(s3, plan.settings, network)
-      user = nil
-      currentUser = { nil }
+      let credentials = s3.provider
+      (inner, client) = try Self.s3(s3, credentials, plan.settings, network)
+      // The files that hold the credentials may come to hold another's.
+      currentUser = { credentials().map(S3Plan.user) }
+      user = currentUser()
       sessionWatch = nil
     case .supabase(let url):
       (inner, currentUser, client) = try Self.supabase(plan, url, network)
@@ -102,9 +104,10 @@ struct StoreParts: Sendable {
     client?.shutdown()
   }
 
-  private static func s3(_ s3: S3Plan, _ settings: Settings, _ network: Network)
-    throws(Complaint) -> (any WritableStore, HTTPClient)
-  {
+  private static func s3(
+    _ s3: S3Plan, _ credentials: @escaping @Sendable () -> S3Credentials?, _ settings: Settings,
+    _ network: Network
+  ) throws(Complaint) -> (any WritableStore, HTTPClient) {
     let options = HTTPOptions(insecure: settings.insecure)
     do throws(StoreError) {
       try options.check(address: s3.text)
@@ -113,7 +116,7 @@ struct StoreParts: Sendable {
     }
     let client = try client(options)
     let store = S3Store(
-      address: s3.address, credentials: s3.provider,
+      address: s3.address, credentials: credentials,
       transport: ConnectedTransport(client, network: network),
       headers: settings.headers.map { (name: $0.name, value: $0.value.revealed) })
     return (store, client)

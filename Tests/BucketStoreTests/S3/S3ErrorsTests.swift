@@ -23,6 +23,7 @@ import Testing
     #expect(kind(503, "SlowDown") == .throttled)
     #expect(kind(500, "InternalError") == .server)
     #expect(kind(412, "PreconditionFailed") == .conflict)
+    #expect(kind(409, "OperationAborted") == .server)
     #expect(kind(416, "InvalidRange") == .damaged)
     #expect(kind(400, "BadDigest") == .damaged)
     #expect(kind(400, "EntityTooLarge") == .tooLarge)
@@ -30,6 +31,12 @@ import Testing
     #expect(kind(400, "KeyTooLongError", reading: true) == .notFound)
     #expect(kind(501, "NotImplemented") == .unsupported)
     #expect(kind(418, "Teapot") == .server)
+  }
+
+  @Test func aConditionalRequestThatIsUnderWayIsNoConflict() {
+    #expect(kind(409, "ConditionalRequestConflict", reading: false) == .server)
+    #expect(kind(409, "Unheard", reading: false) == .server)
+    #expect(kind(409, "BucketAlreadyExists", reading: false) == .exists)
   }
 
   @Test func aPageThatIsNotTheStoresSaysNothingOfAnObject() {

@@ -136,27 +136,6 @@ import Testing
     }
   }
 
-  @Test(arguments: servers) func whatTheServerKeepsIsFoundOutByTheFirstWrites(
-    _ kind: S3Server.Kind
-  ) throws {
-    let fixture = try S3Fixture(kind)
-    try fixture.createBucket("big")
-    let store = fixture.makeStore()
-    #expect(!store.writing.atomicCreate && !store.writing.atomicReplace)
-    func put(_ bytes: [UInt8], _ condition: PutRequest.Condition) throws {
-      let request = PutRequest(
-        object: fixture.object("big", "a"), size: Int64(bytes.count), contentType: "text/plain",
-        userMetadata: [:], condition: condition)
-      try store.put(request, from: BytesSource(bytes), progress: { _ in }, Call())
-    }
-    try put([1], .absent)
-    #expect(store.writing.atomicCreate)
-    let version = try #require(try store.info(fixture.object("big", "a"), Call()).version)
-    try put([2], .version(version))
-    #expect(store.writing.atomicReplace)
-    #expect(try read(store, fixture.object("big", "a")) == [2])
-  }
-
   /// A server that takes conditions and does not keep them.
   private struct ForgetfulTransport: HTTPTransport {
     let inner: any HTTPTransport
@@ -193,7 +172,8 @@ import Testing
   @Test(arguments: [true, false]) func withoutConditionsTheObjectIsLookedAtFirst(
     isSilent: Bool
   ) throws {
-    let fixture = try S3Fixture(.seaweed)
+    // What is taken out on the way was signed, which moto does not look at.
+    let fixture = try S3Fixture(isSilent ? .moto : .seaweed)
     try fixture.createBucket("big")
     let wire: any HTTPTransport =
       isSilent
