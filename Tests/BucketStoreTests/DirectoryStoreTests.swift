@@ -30,7 +30,8 @@ import Testing
     let fixture = try DirectoryFixture()
     try fixture.createBucket("photos")
     // Setting it in order to read it would touch the tests beside this one (proc_pid_status(5)).
-    let status = String(decoding: try File.contents(of: "/proc/self/status"), as: UTF8.self)
+    let status = String(
+      decoding: try File("/proc/self/status", O_RDONLY).readToEnd(), as: UTF8.self)
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("Umask:") })
     let mask = try #require(mode_t(line.dropFirst(6).drop { $0 == "\t" }, radix: 8))
     let request = PutRequest(
