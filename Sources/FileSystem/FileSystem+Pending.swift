@@ -177,7 +177,7 @@ extension FileSystem {
   /// - Throws: `StoreError` where the queue knows the folder; else it returns nil.
   func unanswered(_ folder: FolderName) throws(StoreError) -> Listings.Answer? {
     guard isPending(folder) else { return nil }
-    throw StoreError(.timeout, "the store is silent or failing")
+    throw patience.reason?.error ?? StoreError(.timeout, "the store is silent")
   }
 
   /// Opens what is pending under a name for reading; nil when nothing is.

@@ -53,6 +53,8 @@ package final class Database: Sendable {
     var file: FileNumber?
     /// Its log, once that was seen.
     var log: FileNumber?
+    /// Whether a connection that comes back is closed.
+    var isClosing = false
   }
 
   /// What tells a file from another one of its name.
@@ -100,7 +102,10 @@ package final class Database: Sendable {
   package func close() {
     queue.withLock { $0.isClosing = true }
     queue.wakeAll()
-    readers.withLock { $0.idle = [] }
+    readers.withLock { readers in
+      readers.idle = []
+      readers.isClosing = true
+    }
     writer.withLock({ $0 })?.join()
   }
 
@@ -239,7 +244,8 @@ package final class Database: Sendable {
 
   private func giveBack(_ reader: Reader) {
     readers.withLock { readers in
-      guard reader.generation == readers.generation, readers.idle.count < 16 else { return }
+      guard !readers.isClosing, reader.generation == readers.generation, readers.idle.count < 16
+      else { return }
       readers.idle.append(reader)
     }
   }
@@ -265,8 +271,16 @@ package final class Database: Sendable {
       if let keep, isInMemory { moveIntoFile(keep) }
       for (job, outcome) in zip(jobs, run(jobs)) { job.done(outcome) }
     }
-    // Closes it here, so that whoever joins the thread finds the log folded into the file.
-    connection.withLock { $0 = nil }
+    // Closes it here, so that whoever joins the thread finds the log folded into the file: SQLite
+    // does that by itself only where no reader is left.
+    connection.withLock { connection in
+      do throws(DatabaseError) {
+        try connection?.execute("PRAGMA wal_checkpoint(PASSIVE)")
+      } catch {
+        Log.debug("the log of \(path) stays beside it: \(error)")
+      }
+      connection = nil
+    }
   }
 
   /// Runs jobs; those that met damage and may be repeated are, once the database was made anew.

@@ -197,6 +197,34 @@ func symlinked(_ target: String, _ path: String) -> Bool { symlink(target, path)
     #expect(try connection.first("SELECT count(*) FROM t") { $0.integer(0) } == 500)
   }
 
+  @Test func theLogIsFoldedInAlsoWhileAReaderIsAtIt() throws {
+    let database = self.database
+    try database.write { (connection) throws(DatabaseError) in
+      try connection.run("INSERT INTO t VALUES (1)")
+    }
+    let step = Locked(0)
+    let reader = try Platform.Thread(name: "reader") {
+      do throws(DatabaseError) {
+        try database.read { (connection) throws(DatabaseError) in
+          _ = try connection.first("SELECT count(*) FROM t") { $0.integer(0) }
+          step.withLock { $0 = 1 }
+          step.wakeAll()
+          _ = step.wait { $0 == 2 ? true : nil }
+        }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    _ = step.wait { $0 == 1 ? true : nil }
+    database.close()
+    var copy = try Connection()
+    try copy.load(path)
+    #expect(try copy.first("SELECT count(*) FROM t") { $0.integer(0) } == 1)
+    step.withLock { $0 = 2 }
+    step.wakeAll()
+    reader.join()
+  }
+
   @Test func afterClosingAWriteIsRefused() {
     database.close()
     let error = #expect(throws: DatabaseError.self) {
