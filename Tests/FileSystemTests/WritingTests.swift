@@ -1,6 +1,7 @@
 import BucketStore
 import FileCache
 import FileSystem
+import Foundation
 import Glibc
 import PendingQueue
 import Platform
@@ -309,5 +310,32 @@ import Testing
       #expect(try fixture.drain() == .stored)
       #expect(told() == [nil, 3, nil])
     }
+  }
+
+  /// A copy is as the store had the object before; after a change there it is nobody's.
+  @Test func aChangeThatReachedTheStoreDropsTheCopiesAndARefusedOneKeepsThem() throws {
+    let names: [ByteString] = ["kept", "moved", "over", "removed", "replaced"]
+    for name in names { fixture.store.put("b", name, name.bytes) }
+    for name in names { #expect(try fixture.contents("b/" + name) == name.bytes) }
+    func copy(_ name: ByteString) throws -> [UInt8]? {
+      try fixture.cache.copy(of: ObjectName(bucket: "b", key: name)).map { copy in
+        [UInt8](try Data(contentsOf: URL(filePath: copy.path.description)))
+      }
+    }
+    // A copy is put in place behind the reader's back.
+    for _ in 0..<1000 where fixture.cache.usage.files < names.count { usleep(10_000) }
+    for name in names { #expect(try copy(name) == name.bytes) }
+    try fixture.remove("b/removed")
+    #expect(try copy("removed") == nil)
+    try fixture.rename("b/moved", to: "b/over")
+    #expect(try copy("moved") == nil)
+    #expect(try copy("over") != ByteString("over").bytes)
+    #expect(try fixture.contents("b/over") == ByteString("moved").bytes)
+    try fixture.put("b/replaced", [1, 2, 3])
+    #expect(try fixture.drain() == .stored)
+    #expect(try copy("replaced") == [1, 2, 3])
+    fixture.store.fail(.delete, with: StoreError(.refused, "not yours"))
+    #expect(fixture.errno { try fixture.remove("b/kept") } == .permission)
+    #expect(try copy("kept") == ByteString("kept").bytes)
   }
 }
